@@ -24,8 +24,8 @@ from featherlane.engine.model.integrator import has_metric
 def _touch_tree(m, d, b, mask):
     """Sets dof_touched = 1 at the first dof of the tree of body b, in worlds of the mask."""
     if m.body_treeid[b] >= 0:  # else the body is fixed to the world
-        first = m.tree_dofadr[m.body_treeid[b]]
-        d.dof_touched[first] = where(mask & (d.active[0] > 0.0), 1.0, d.dof_touched[first])
+        i = m.tree_dofadr[m.body_treeid[b]]
+        d.dof_touched[i] = where(mask & (d.active[0] > 0.0), 1.0, d.dof_touched[i])
 
 
 @kernel
@@ -49,9 +49,9 @@ _touch_by_rows = fold_rows(_touch_by_row, _touch_by_contact)
 
 @kernel
 def mark_touched(m, d):
-    """Sets dof_touched of a tree's first dof to 1 if a row or an actuator's metric part acts on the tree, else to 0.
+    """Sets dof_touched at the first dof of each tree: 1 if a row, or an actuator with rates, acts on the tree, else 0.
 
-    A part of a split tile does not change the marks of the other worlds.
+    Only active worlds change: a part of a split tile keeps the marks of the worlds in other parts.
     """
     if has_metric(m):
         for i in range(m.nv):
@@ -66,7 +66,7 @@ def mark_touched(m, d):
 @kernel
 def _touch_by_actuator(m, d, i, acts):
     """Marks the trees that actuator i acts on, in worlds in which it acts."""
-    # each output of the actuator has a row of moment arms, with dofs moment_colind
+    # an output of the actuator has one row of moment arms, whose dofs are moment_colind
     for o in actuator_outputs(m, i):
         for e in moment_entries(m, o):
             _touch_tree(m, d, m.dof_bodyid[m.moment_colind[e]], acts)
@@ -74,7 +74,7 @@ def _touch_by_actuator(m, d, i, acts):
 
 @stage
 def turn_free_bodies(m, d):
-    """Under `discrete`, turns a single free body that nothing touches with its gyroscopic derivatives.
+    """Under `discrete`, computes qacc of each free body that nothing touches, with its gyroscopic derivatives.
 
     Source: MuJoCo 4, chapter Computation, "Discrete-time"; an experiment with 4.0.1 showed that rows and actuators
         with rates remove these derivatives.
@@ -83,5 +83,5 @@ def turn_free_bodies(m, d):
     Scratch: block, block_*.
     """
     if has_metric(m):
-        # Mhat, to which the gyroscopic derivatives are added, and the force without constraints
+        # metric: Mhat, to which the gyroscopic derivatives are added;  metric_force: force without constraints
         solve_untouched_bodies(m, d, metric(m, d), metric_force(m, d), d.qacc)

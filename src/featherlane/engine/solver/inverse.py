@@ -18,7 +18,7 @@ def constraint_forces(m, d, store):
     """Computes forces of all rows at the acceleration qacc.
 
     Args:
-        store: 1 also writes the forces of the rows; 0 keeps those of the solver.
+        store: 1 also writes row_force, con_force and dual.f; 0 keeps those of the solver.
 
     Reads:  qacc, cvel, all rows.
     Writes: qfrc_constraint (nv,) [N, N m]; row_force, con_force, dual.*.
@@ -34,7 +34,7 @@ def constraint_forces(m, d, store):
         apply_row_forces(m, d)  # writes qfrc_constraint
         if store:
             store_primal_forces(m, d)
-            if uses_blocks(m):  # a dual solver and the no-slip solver keep their forces in dual.f, too
+            if uses_blocks(m):  # a dual solver and the no-slip solver also keep forces in dual.f
                 forces_at_rows(m, d)
         for i in range(m.nv):
             # absent rows may have changed the sign of a zero: + 0 restores it

@@ -18,10 +18,10 @@ from featherlane.engine.constraint.fold import fold_rows
 def merge_labels(d, present, s, t, changed):
     """Sets the labels of trees s and t, which a row joins, to the smallest of the four numbers: both labels, s and t.
 
-    present: mask of worlds that have the row; others do not change.  A tree -1 is none: the row acts on one tree.
+    present: mask of worlds that have the row; only these change.  s or t is -1 if the row acts on one tree only.
     Returns 1 in worlds with a changed label, else `changed`.
     """
-    # one tree: it is both
+    # a row on one tree joins the tree with itself
     if s < 0:
         s = t
     if t < 0:
@@ -39,10 +39,10 @@ def merge_labels(d, present, s, t, changed):
 @kernel
 def lower_labels_of_row(m, d, k, unused, changed):
     """Gives the trees of scalar row k the smallest of their labels; returns 1 in worlds with a changed label."""
-    first = d.row_dofadr[k]
-    # each of the row's trees with that of its first entry
-    for e in range(first, first + d.row_dofnum[k]):
-        s, t = m.dof_treeid[d.row_dof[first]], m.dof_treeid[d.row_dof[e]]
+    adr = d.row_dofadr[k]
+    # joins the tree of each entry with that of the first one
+    for e in range(adr, adr + d.row_dofnum[k]):
+        s, t = m.dof_treeid[d.row_dof[adr]], m.dof_treeid[d.row_dof[e]]
         changed = merge_labels(d, d.row_present[k] > 0.0, s, t, changed)
     return changed
 
@@ -64,7 +64,7 @@ def lower_labels(m, d):
     Returns a positive number in worlds in which some label became smaller.
     """
     changed = lower_labels_of_rows(m, d, 0, 0.0)
-    # links of the LCP contact model are in every world
+    # all worlds have the links of the LCP contact model
     for k in range(m.nlink):
         s, t = m.body_treeid[m.link_body[k, 0]], m.body_treeid[m.link_body[k, 1]]
         changed = merge_labels(d, true_mask(d), s, t, changed)
@@ -73,7 +73,7 @@ def lower_labels(m, d):
 
 @kernel
 def number_islands(m, d):
-    """Numbers islands by their labels, which are their first trees; trees without rows have none, -1.
+    """Numbers the islands in the order of their labels, which are their first trees; a tree without rows has number -1.
 
     Writes: tree_island, nisland.
     """
@@ -83,7 +83,7 @@ def number_islands(m, d):
         label = d.dof_island[t]
         is_first = label == t  # worlds in which t is the first tree of its island
         d.tree_island[t] = where(is_first, n, 0.0)
-        # tree_island[t] = tree_island[label]: the number of the island's first tree, which is at most t
+        # tree_island[t] = tree_island[label]: the number of the island's first tree, label <= t, is known
         d.tree_island[t] = where(
             label < no_label, gather_rows(d.tree_island, where(label < no_label, label, 0.0)), -1.0
         )

@@ -56,16 +56,16 @@ def has_constraint_rows(m, d):
 
 
 @kernel
-def reset_worlds_without_rows(m, d, unconverged):
+def reset_worlds_without_rows(m, d, warnings_before):
     """Replaces the solver's results by those of `set_unconstrained` in worlds without rows, as if simulated alone.
 
-    The solver treats such a world like any other: rounding may start it at the last step's acceleration, and several
-    sweeps pass before it ends.
+    The solver treats a world without rows like any other: rounding may start it at the last step's acceleration, and
+    several sweeps pass before it ends.
     In worlds with rows and a non-finite gradient, acceleration and constraint force become out of range, by FAR.
-    unconverged: the count warning[NOT_CONVERGED] before the solve.
+    warnings_before: the count warning[NOT_CONVERGED] before the solve.
     """
     has_rows = has_constraint_rows(m, d)  # mask
-    broken = not_(d.solver_residual[0] < FAR)
+    broken = not_(d.solver_residual[0] < FAR)  # mask, also of NaN
     for i in range(m.nv):
         # absent rows may have changed the sign of a zero: + 0 restores it
         d.qacc[i] = where(has_rows, d.qacc[i] + where(broken, FAR, 0.0), d.qacc_smooth[i])
@@ -73,18 +73,18 @@ def reset_worlds_without_rows(m, d, unconverged):
     d.solver_niter[0] = where(has_rows, d.solver_niter[0], 0.0)
     d.solver_residual[0] = where(has_rows, d.solver_residual[0], 0.0)
     d.solver_gap[0] = where(has_rows, d.solver_gap[0], 0.0)
-    d.warning[NOT_CONVERGED] = where(has_rows, d.warning[NOT_CONVERGED], unconverged)
+    d.warning[NOT_CONVERGED] = where(has_rows, d.warning[NOT_CONVERGED], warnings_before)
 
 
 @kernel
 def uses_blocks(m):
-    """Checks whether rows of the dual problem are needed."""
-    return in_forces(m) or m.opt_noslip_iterations > 0  # in_forces: the solver's unknowns are forces
+    """Checks whether the blocks of the dual problem are needed: by a solver with forces as unknowns, or by noslip."""
+    return in_forces(m) or m.opt_noslip_iterations > 0
 
 
 @kernel
 def prepare_solver(m, d):
-    """Prepares the solver's inputs: the Hessian's factorization, M and its factor, the rows of the dual problem."""
+    """Prepares what the solver reads: the Hessian's factorization, M and its factor, the blocks of the dual problem."""
     if reads_hessian(m):
         select_factorization(m, d)
     # M, if it is read and the step has not computed it (needs_inertia).  starts_from_inertia: the Hessian reads it
@@ -101,7 +101,7 @@ def prepare_solver(m, d):
 
 @kernel
 def run_solver(m, d):
-    """Runs the solver, then the no-slip solver; if its rows do not fit, friction is unchanged."""
+    """Runs the solver, then the no-slip solver if it is enabled and its blocks fit."""
     if m.opt_contact_model == COULOMB:
         coulomb_newton(m, d)
     else:
@@ -132,6 +132,6 @@ def solve(m, d):
         prepare_contacts(m, d)
         prepare_solver(m, d)  # sets con_overflow if the tile must be split: then nothing is solved
         if d.con_overflow[0] == 0:
-            unconverged = d.warning[NOT_CONVERGED] + 0.0  # a copy
+            warnings_before = d.warning[NOT_CONVERGED] + 0.0  # a copy
             run_solver(m, d)
-            reset_worlds_without_rows(m, d, unconverged)
+            reset_worlds_without_rows(m, d, warnings_before)

@@ -40,16 +40,17 @@ TOUCHING = 1e-15  # N: a smaller normal force counts as 0
 
 
 @kernel
-def row_regularization(D):
-    """Returns R = 1 / D; for an absent row, a value so large that its force is 0."""
+def regularisation_or_huge(D):
+    """Returns R = 1 / D; for an absent row (D = 0) a value so large that its force becomes 0."""
     return 1.0 / fmax(D, TINY)
 
 
 @kernel
 def store_force(d, q, e, f, live):
-    """Stores force e of block q in live worlds; returns its drift (f_new - f_start) (f_start - f_old).
+    """Stores f as force e of block q in live worlds; returns the drift (f_new - f_start) (f_start - f_old).
 
-    It is negative if the sweep opposes the momentum.  f_old is the force before the momentum step, dual.old.
+    The drift is negative if the sweep opposes the momentum.  f_start, f_old: the force after the momentum step, dual.f,
+    and before it, dual.old.
     """
     start = d.dual.f[q, e]
     d.dual.f[q, e] = where(live, f, start)
@@ -63,7 +64,7 @@ def update_row_force(d, q, b, D, lo, hi, live):
     b: J a0 - aref of the row.  D: 1 / R.  lo, hi: bounds of the force.  live: mask of worlds that continue.
     """
     f = d.dual.f[q, 0]
-    R = row_regularization(D)
+    R = regularisation_or_huge(D)
     # y: b + Y z + R f, first derivative of the cost;  a: A + R, second derivative
     y = fma(R, f, b + block_row_product(d, q, c=0))
     a = d.dual.A[q, 0] + R
@@ -80,13 +81,13 @@ def load_contact(m, d, k, q):
     b = J a0 - aref is in primal.con_warm.
     """
     dim = d.con_dim[k]
-    first = 0
-    while first + 3 <= dim:  # three rows at a time, then the others one by one
-        product = three_row_products(d, q, first)
+    done = 0  # number of rows
+    while done + 3 <= dim:  # three rows at a time, for which z is read once
+        product = three_row_products(d, q, done)
         for c in range(3):
-            d.dual.block_y[first + c] = basis_value(d, d.primal.con_warm, k, first + c) + product[c]
-        first += 3
-    for c in range(first, dim):
+            d.dual.block_y[done + c] = basis_value(d, d.primal.con_warm, k, done + c) + product[c]
+        done += 3
+    for c in range(done, dim):
         d.dual.block_y[c] = basis_value(d, d.primal.con_warm, k, c) + block_row_product(d, q, c)
     for c in range(dim):
         d.dual.block_change[c] = 0.0
@@ -103,30 +104,32 @@ def change_force(d, q, dim, c, delta):
 @kernel
 def add_contact_change(d, q, dim):
     """Updates z = Y^T f by dual.block_change, the change of a contact's forces."""
-    first = 0
-    while first + 3 <= dim:  # three rows at a time, then the others one by one
-        add_three_row_forces(d, q, first, Vec3(d.dual.block_change[first : first + 3]))
-        first += 3
-    for c in range(first, dim):
+    done = 0  # number of rows
+    while done + 3 <= dim:  # three rows at a time, for which z is read and written once
+        add_three_row_forces(d, q, done, Vec3(d.dual.block_change[done : done + 3]))
+        done += 3
+    for c in range(done, dim):
         add_row_force(d, q, c, d.dual.block_change[c])
 
 
 @kernel
 def visit_edge(d, q, dim, e, R, live):
-    """Updates edge e of a pyramid, along n + s (direction i): f <- max(f - y / a, 0); returns the cost's decrease.
+    """Updates edge e of a pyramid, n + s i with s = 1 or -1: f <- max(f - y / a, 0); returns the cost's decrease.
 
-    s = 1 or -1.  y and a are the first and second derivative of the cost by f:
+    i: a direction of the basis other than n.  y, a: first and second derivative of the cost by f,
     y = y_n + s y_i + R f,  a = A_nn + A_ii + 2 s A_in + R.
     """
+    # edges 2 i - 2 and 2 i - 1 are n + i and n - i
     i = 1 + e // 2
-    s = 1.0 - 2.0 * (e % 2)  # 1 for even edges, else -1
+    s = 1.0 - 2.0 * (e % 2)
     f = d.dual.block_force[e]
     y = fma(R, f, fma(s, d.dual.block_y[i], d.dual.block_y[0]))
     A_ii, A_in = d.dual.A[q, block_triangle_index(i, i)], d.dual.A[q, block_triangle_index(i, 0)]
     a = ((d.dual.A[q, 0] + A_ii) + (2.0 * s) * A_in) + R
     delta = where(live, fmax(f - y / a, 0.0) - f, 0.0)
     d.dual.block_force[e] = f + delta
-    change_force(d, q, dim, c=0, delta=delta)  # along n: updates dual.block_y
+    # the edge is the sum of row 0 and s times row i
+    change_force(d, q, dim, c=0, delta=delta)
     change_force(d, q, dim, i, s * delta)
     return -(delta * fma(0.5 * a, delta, y))
 
@@ -135,17 +138,18 @@ def visit_edge(d, q, dim, e, R, live):
 def visit_pyramid(m, d, k, q, sweep, live):
     """Updates the edges of contact k, block q, in ROUNDS rounds; returns the cost's decrease and the drift."""
     dim = d.con_dim[k]
-    edges = force_count(m, d, k)
-    R = row_regularization(d.con_D[k])
+    n_edges = force_count(m, d, k)
+    R = regularisation_or_huge(d.con_D[k])
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
-    for e in range(edges):
+    for e in range(n_edges):
         d.dual.block_force[e] = d.dual.f[q, e]
     fall, drift = 0.0, 0.0
     for visit in range(ROUNDS):
-        for at in range(edges):
-            e = at if (sweep + visit) % 2 == 0 else edges - 1 - at  # alternately from the first and the last edge
+        for place in range(n_edges):
+            # visits start alternately from the first and from the last edge
+            e = place if (sweep + visit) % 2 == 0 else n_edges - 1 - place
             fall = fall + visit_edge(d, q, dim, e, R, live)
-    for e in range(edges):
+    for e in range(n_edges):
         drift = drift + store_force(d, q, e, d.dual.block_force[e], live)
     add_contact_change(d, q, dim)  # updates dual.z
     return fall, drift
@@ -182,18 +186,18 @@ def store_ray(d, q, dim, R, Rt, held):
         v = n                  else, if g_n <= 0: the normal force does not increase the cost
         v = n - g_t / |g_t|    else: the ray on the rim of the cone with the steepest descent
 
-    g_t: friction part of g.  The rim matters if the contact accelerates away from the surface and fast along it: then
-    friction decreases the cost, but needs a normal force.
+    g_n, g_t: parts of g along n and along the friction directions.  The rim matters if the contact accelerates away
+    from the surface, and fast along it: then friction decreases the cost, but needs a normal force.
     """
-    squares = 0.0
+    squares = 0.0  # |g_t|^2
     normal_gradient = cone_gradient(d, q, c=0, R=R, Rt=Rt)
     for c in range(1, dim):
         gradient = cone_gradient(d, q, c, R, Rt)
         squares = fma(gradient, gradient, squares)
     inverse_norm = where(normal_gradient > 0.0, 1.0 / fmax(sqrt(squares), TINY), 0.0)  # 1 / |g_t|, or 0: v = n
     for c in range(dim):
-        at_tip = 1.0 if c == 0 else -(cone_gradient(d, q, c, R, Rt) * inverse_norm)
-        d.dual.block_ray[c] = where(held, d.dual.block_force[c], at_tip)
+        from_tip = 1.0 if c == 0 else -(cone_gradient(d, q, c, R, Rt) * inverse_norm)  # v if the force is 0
+        d.dual.block_ray[c] = where(held, d.dual.block_force[c], from_tip)
 
 
 @kernel
@@ -210,13 +214,13 @@ def ray_length(d, q, dim, R, Rt):
         for e in range(dim):
             Av = fma(d.dual.A[q, block_triangle_index(c, e)], d.dual.block_ray[e], Av)
         curvature = fma(v, fma(R if c == 0 else Rt, v, Av), curvature)
-    curved = curvature > 0.0  # else the force stays
+    curved = curvature > 0.0  # else the length is 0: the force stays
     return where(curved, -(slope / where(curved, curvature, 1.0)), 0.0)
 
 
 @kernel
 def move_along_ray(d, q, dim, R, Rt, live):
-    """Changes the force along its ray, not beyond the tip of the cone; returns the cost's decrease."""
+    """Moves an elliptic contact's force along its ray, at most to the tip of the cone; returns the cost's decrease."""
     held = d.dual.block_force[0] > TOUCHING  # mask of worlds with a normal force
     fall = 0.0
     store_ray(d, q, dim, R, Rt, held)  # writes dual.block_ray
@@ -232,14 +236,14 @@ def move_along_ray(d, q, dim, R, Rt, live):
 
 @kernel
 def solve_friction(d, q, dim, R, Rt, live):
-    """Solves friction of an elliptic contact at a fixed normal force; returns the cost's decrease.
+    """Sets the friction of an elliptic contact to its optimum at a fixed normal force; returns the cost's decrease.
 
     `solve_on_disc` minimises 1/2 t^T disc.A t + disc.b^T t with |t| <= normal force, for the n friction forces t:
     disc.A = A + Rt of the friction rows, and disc.b = y - A f, their y without friction.
     Writes: disc.*; dual.block_force, block_change, block_y.
     """
     n = dim - 1
-    for c in range(n):
+    for c in range(n):  # component c of the disc belongs to row c + 1 of the block: row 0 is the normal
         b = d.dual.block_y[c + 1]
         for e in range(n):
             b = fma(-d.dual.A[q, block_triangle_index(c + 1, e + 1)], d.dual.block_force[e + 1], b)
@@ -260,7 +264,7 @@ def visit_cone(m, d, k, q, live):
     """Updates the forces of elliptic contact k, block q, in ROUNDS rounds; returns the cost's decrease and drift."""
     contact = d.contact[k]
     dim = contact.dim
-    R, Rt = row_regularization(contact.D), row_regularization(contact.Dt)
+    R, Rt = regularisation_or_huge(contact.D), regularisation_or_huge(contact.Dt)
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
     for c in range(dim):
         d.dual.block_force[c] = d.dual.f[q, c]
@@ -283,6 +287,6 @@ def visit_contact(m, d, k, q, sweep, live):
         fall, drift = visit_cone(m, d, k, q, live)
     else:
         # without friction: one row that only pushes
-        most = UNBOUNDED
-        fall, drift = update_row_force(d, q, d.primal.con_warm[k][0], d.con_D[k], lo=0.0, hi=most, live=live)
+        b, D = d.primal.con_warm[k][0], d.con_D[k]
+        fall, drift = update_row_force(d, q, b, D, lo=0.0, hi=UNBOUNDED, live=live)
     return fall, drift

@@ -18,13 +18,13 @@ from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.sparse.packed_factor import packed_factor, solve_packed, triangle_index
 
 ROUNDS = 20  # of Newton's method; 3 to 6 are usual
-FLAT = 1e-12  # a pivot this small relative to the trace counts as 0
-TINY = 1e-30  # avoids a division by 0
+FLAT = 1e-12  # of the trace: a pivot up to this counts as 0
+TINY = 1e-30  # smallest divisor: avoids a division by 0
 
 
 @kernel
 def disc_entry(d, multiplier, i, j, diagonal):
-    """Returns entry (i, j) of A + multiplier (on the diagonal)."""
+    """Returns entry (i, j) of A + l, with the multiplier l on the diagonal.  diagonal: whether i = j."""
     a = d.disc.A[triangle_index(i, j)]
     return a + multiplier if diagonal else a
 
@@ -34,7 +34,7 @@ factor_disc = packed_factor(disc_entry)
 
 @kernel
 def disc_product(n, x, y):
-    """Returns x . y."""
+    """Returns x . y of n components."""
     s = 0.0
     for c in range(n):
         s = fma(x[c], y[c], s)
@@ -51,15 +51,15 @@ def solve_on_disc(d, n, r):
     Scratch: disc.w, disc.L.
     Cost:   O(n^3) a round.
     """
-    trace, multiplier = 0.0, 0.0
+    trace = 0.0
+    multiplier = 0.0  # l
     for c in range(n):
         trace = trace + d.disc.A[triangle_index(c, c)]
     slack = 1e-13  # relative, of |t| = r
     if single_precision(d):
         slack = 1e-6
-    # outside: mask of worlds with |t| > r in all rounds so far, all worlds at first;  length: |t|
-    outside = r >= 0.0
-    length = r
+    outside = r >= 0.0  # mask of worlds with |t| > r in all rounds so far: all at first
+    length = r  # |t|
     for _ in range(ROUNDS):
         factor_disc(d, multiplier, d.disc.L, n, FLAT * trace)  # writes disc.L
         for c in range(n):

@@ -34,7 +34,7 @@ from featherlane.engine.solver.dual.problem import (
     force_count,
     forces_at_rows,
     has_edges,
-    regularisation,
+    regularisation_or_zero,
     store_dual_forces,
     store_whitened_force,
     whiten_constraint_force,
@@ -45,12 +45,12 @@ from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.vectors import copy_vector
 
 MINVAL = 1e-15  # 1/kg: a smaller A counts as 0
-INVERSE = 1  # place of 1 / A in the block of a row, whose A is a scalar
+INVERSE = 1  # place of 1 / A in dual.A of a scalar row, which otherwise needs only place 0, A
 
 
 @kernel
 def solve_friction_row(d, q, b, lo, hi, live):
-    """Solves the friction loss of a row, block q: f <- clip(f - y / A, lo, hi); returns the cost's decrease.
+    """Updates the force of a row of friction loss, block q: f <- clip(f - y / A, lo, hi); returns the cost's decrease.
 
     b: J a0 - aref of the row, so that y = b + Y z.  lo, hi: bounds of the force.
     """
@@ -65,11 +65,12 @@ def solve_friction_row(d, q, b, lo, hi, live):
 
 @kernel
 def solve_edge_pair(d, q, dim, i, live):
-    """Solves opposite edges along direction i of a pyramid: their sum stays, their difference t has |t| <= sum.
+    """Updates the forces of the edges n + i and n - i of a pyramid; returns the cost's decrease.
 
-    t <- clip(t - y_i / A_ii, -sum, sum), and 0 for a direction without mobility.  Returns the cost's decrease.
+    Their sum is fixed, and their difference t, the friction along direction i, has |t| <= sum:
+    t <- clip(t - y_i / A_ii, -sum, sum), and 0 for a direction without mobility.
     """
-    # forces of the edges n + t_i and n - t_i
+    # forces of the edges n + i and n - i
     plus, minus, y = d.dual.f[q, 2 * i - 2], d.dual.f[q, 2 * i - 1], d.dual.block_y[i]
     total = plus + minus
     t = plus - minus
@@ -86,10 +87,10 @@ def solve_edge_pair(d, q, dim, i, live):
 
 @kernel
 def solve_cone_friction(d, q, dim, live):
-    """Solves the forces across the normal of an elliptic contact, block q, without R; returns the cost's decrease."""
+    """Updates the friction of an elliptic contact, block q, without R; returns the cost's decrease."""
     for c in range(dim):
         d.dual.block_force[c] = d.dual.f[q, c]
-    fall = solve_friction(d, q, dim, R=0.0, Rt=0.0, live=live)  # updates dual.block_force, without regularisation
+    fall = solve_friction(d, q, dim, R=0.0, Rt=0.0, live=live)  # updates dual.block_force
     for c in range(1, dim):
         d.dual.f[q, c] = d.dual.block_force[c]
     return fall
@@ -97,7 +98,7 @@ def solve_cone_friction(d, q, dim, live):
 
 @kernel
 def has_force(m, d, k, q):
-    """Returns a mask: does contact k have a force?  Without one, it has no friction to solve."""
+    """Returns the mask of worlds in which contact k, block q, has a force.  Without force, friction has the bound 0."""
     found = d.dual.f[q, 0] != 0.0
     for e in range(1, force_count(m, d, k)):
         found = found | (d.dual.f[q, e] != 0.0)
@@ -106,7 +107,7 @@ def has_force(m, d, k, q):
 
 @kernel
 def solve_contact_friction(m, d, k, q, live):
-    """Solves the friction of contact k, block q; returns the cost's decrease."""
+    """Updates the friction of contact k, block q; returns the cost's decrease."""
     dim = d.con_dim[k]
     fall = 0.0
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
@@ -121,19 +122,19 @@ def solve_contact_friction(m, d, k, q, live):
 
 @kernel
 def add_scalar_regularisation(m, d, k, unused, fRf):
-    """Returns f^T R f plus the term of scalar row k."""
+    """Returns fRf, a part of the sum f^T R f, plus the term of scalar row k."""
     f = d.dual.f[k, 0]
-    return fma(f * regularisation(d.row_D[k]), f, fRf)
+    return fma(f * regularisation_or_zero(d.row_D[k]), f, fRf)
 
 
 @kernel
 def add_contact_regularisation(m, d, k, unused, fRf):
-    """Returns f^T R f plus the terms of contact k."""
+    """Returns fRf, a part of the sum f^T R f, plus the terms of contact k."""
     for e in range(force_count(m, d, k)):
         f = d.dual.f[contact_block(d, k), e]
         # friction rows of an elliptic cone have Dt
         D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
-        fRf = fma(f * regularisation(D), f, fRf)
+        fRf = fma(f * regularisation_or_zero(D), f, fRf)
     return fRf
 
 
@@ -148,7 +149,7 @@ def regularisation_cost(m, d):
 
 @kernel
 def solve_row(m, d, k, live, fall):
-    """Solves scalar row k if it is friction loss; returns the cost's decrease so far."""
+    """Updates the force of scalar row k if it is friction loss; returns fall plus the cost's decrease."""
     if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
         fall = fall + solve_friction_row(d, k, d.primal.row_v[k], d.row_lo[k], d.row_hi[k], live)
     return fall
@@ -156,8 +157,8 @@ def solve_row(m, d, k, live, fall):
 
 @kernel
 def solve_contact(m, d, k, live, fall):
-    """Solves the friction of contact k; returns the cost's decrease so far."""
-    # frictionless contacts, and contacts without a force, have no friction to solve
+    """Updates the friction of contact k; returns fall plus the cost's decrease."""
+    # a contact without friction rows, or without force, has no friction to solve
     if d.con_dim[k] > 1 and any_(live & has_force(m, d, k, contact_block(d, k))):
         fall = fall + solve_contact_friction(m, d, k, contact_block(d, k), live)
     return fall
@@ -190,15 +191,15 @@ def noslip(m, d):
             d.dual.A[k, INVERSE] = 1.0 / fmax(d.dual.A[k, 0], MINVAL)
     copy_vector(m, d.qacc, d.dual.start)
     d.dual.nsweep[0] = 0.0
-    # gain: decrease of the cost before the sweep.  The first one also gains the cost of R, which is omitted from now on
     live = d.active[0] > 0.0
-    gain = regularisation_cost(m, d)
+    # the cost of R is omitted from now on: it counts as decrease of the first sweep
+    omitted_cost = regularisation_cost(m, d)
     for _ in range(m.opt_noslip_iterations):
         if not any_(live):
             break
-        fall = sweep_friction(m, d, live, 0.0) + gain
+        fall = sweep_friction(m, d, live, 0.0) + omitted_cost
         d.dual.nsweep[0] = where(live, d.dual.nsweep[0] + 1.0, d.dual.nsweep[0])
-        gain = 0.0
+        omitted_cost = 0.0
         live = live & (scale * fall >= m.opt_noslip_tolerance[0])
     accelerate_by_forces(m, d)  # writes qacc, qfrc_constraint
     store_dual_forces(m, d)

@@ -7,7 +7,7 @@ A sweep visits block by block (rows.py) and sets each force to its optimum with 
     cone         along the ray through the force, then across it on the disc |t| <= f_0 (friction_disc.py), twice
 
 Before a sweep forces are extrapolated along their last change by beta = (k - 1) / (k + 2), and projected to their
-admissible set.  k counts sweeps since the last one that opposed that change, or increased the cost.  A world stops if a
+admissible set.  k counts the sweeps since a sweep opposed that change, or increased the cost.  A world stops if a
 sweep gains less than the tolerance; it has not converged if its residual is neither small nor rounding (rounding.py).
 
 Names
@@ -35,7 +35,7 @@ costs no row product; a contact without force also tries its rim; and momentum r
 """
 
 from featherlane.engine.prelude import *
-from featherlane.engine.solver.dual.block_update import row_regularization, update_row_force, visit_contact
+from featherlane.engine.solver.dual.block_update import regularisation_or_huge, update_row_force, visit_contact
 from featherlane.engine.solver.dual.problem import (
     EDGES,
     accelerate_by_forces,
@@ -56,7 +56,7 @@ from featherlane.engine.solver.primal.rounding import has_large_gradient, is_rou
 from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.rows.rows import basis_value
 
-PATIENCE = 4.0  # sweeps without progress
+PATIENCE = 4.0  # consecutive sweeps without progress, after which a world ends
 
 
 # ---- all blocks ----------------------------------------------------------------------------------------------------
@@ -67,23 +67,23 @@ def sweep_blocks(m, d, sweep, live):
     sweep: its number.  live: mask of worlds that continue.  Writes: dual.f, dual.z.
     """
     fall, drift = 0.0, 0.0
-    contacts = d.nrow[0]  # first block of contacts
+    contact_start = d.nrow[0]  # first block of contacts
     if is_scrambled(sweep):
         order_blocks(d, sweep)  # writes the order that `block_at` reads
-    for at in range(d.dual.ndual[0]):
-        q = block_at(d, sweep, at)
-        if q < contacts:
+    for place in range(d.dual.ndual[0]):
+        q = block_at(d, sweep, place)
+        if q < contact_start:
             b, D, lo, hi = d.primal.row_v[q], d.row_D[q], d.row_lo[q], d.row_hi[q]
             block_fall, block_drift = update_row_force(d, q, b, D, lo, hi, live)
         else:
-            block_fall, block_drift = visit_contact(m, d, q - contacts, q, sweep, live)
+            block_fall, block_drift = visit_contact(m, d, q - contact_start, q, sweep, live)
         fall, drift = fall + block_fall, drift + block_drift
     return fall, drift
 
 
 @kernel
 def extrapolate_force(d, q, e, beta):
-    """Returns force e of block q, extrapolated: f + beta (f - f_old); stores f as f_old, dual.old."""
+    """Returns force e of block q, extrapolated: f + beta (f - f_old), with f_old = dual.old; stores f as dual.old."""
     f = d.dual.f[q, e]
     f_new = fma(beta, f - d.dual.old[q, e], f)
     d.dual.old[q, e] = f
@@ -115,40 +115,41 @@ def extrapolate_contact(m, d, k, q, beta):
 @kernel
 def extrapolate_forces(m, d, beta):
     """Extrapolates all forces along their last change by beta, within their admissible set; writes dual.f, old, z."""
-    contacts = d.nrow[0]  # first block of contacts
+    contact_start = d.nrow[0]  # first block of contacts
     for q in range(d.dual.ndual[0]):
-        if q < contacts:
+        if q < contact_start:
             d.dual.f[q, 0] = clip(extrapolate_force(d, q, e=0, beta=beta), d.row_lo[q], d.row_hi[q])
         else:
-            extrapolate_contact(m, d, q - contacts, q, beta)
+            extrapolate_contact(m, d, q - contact_start, q, beta)
     store_whitened_force(m, d)  # writes dual.z
 
 
 # ---- initial forces, and the iterations ------------------------------------------------------------------------------
 @kernel
 def force_cost(f, b, D):
-    """Returns f b + 1/2 R f^2 of a force f, with R = 1 / D; without a force 0, as R may be infinite."""
-    return f * b + where(f == 0.0, 0.0, 0.5 * (f * f) * row_regularization(D))
+    """Returns f b + 1/2 R f^2 of a force f, with R = 1 / D; the second term is 0 if f = 0, because R may be huge."""
+    return f * b + where(f == 0.0, 0.0, 0.5 * (f * f) * regularisation_or_huge(D))
 
 
 @kernel
 def dual_cost(m, d):
     """Returns 1/2 f^T (A + R) f + f^T b of dual.f, with f^T A f = z^T z."""
     cost = 0.0
-    contacts = d.nrow[0]  # first block of contacts
+    contact_start = d.nrow[0]  # first block of contacts
     for i in range(m.nv):
         cost = fma(d.dual.z[i], d.dual.z[i], cost)
     cost = 0.5 * cost
     for q in range(d.dual.ndual[0]):
-        if q < contacts:
+        if q < contact_start:
             cost = cost + force_cost(d.dual.f[q, 0], d.primal.row_v[q], d.row_D[q])
         else:
-            k = q - contacts
+            k = q - contact_start
             contact = d.contact[k]
             # f^T b along the basis, then 1/2 R f^2 of each row or edge
             for c in range(contact.dim):
                 cost = fma(basis_force(m, d, k, c), basis_value(d, d.primal.con_warm, k, c), cost)
             for e in range(force_count(m, d, k)):
+                # friction rows of an elliptic cone have Dt
                 D = contact.Dt if e > 0 and not has_edges(m, d, k) else contact.D
                 cost = cost + force_cost(d.dual.f[q, e], b=0.0, D=D)
     return cost
@@ -204,11 +205,11 @@ def pgs(m, d):
     tolerance = m.opt_tolerance[0]
     start_forces(m, d)  # writes dual.f, old, z
     record_forces(m, d, k=0, scale=scale, improvement=0.0, beta=0.0)
-    # relative rounding of a gain: a gain is quadratic in the change of forces, so this is the square of a rounding
+    # of the total gain: a gain at rounding level.  It is quadratic in the change of forces, so a rounding is squared
     noise = 1e-12 if single_precision(d) else 1e-28
     niter, idle = 0.0, 0.0  # sweeps of each world, and consecutive ones without progress
     k = 0.0  # sweeps since a restart of the momentum
-    total = 0.0  # decrease of the cost by all sweeps
+    total_fall = 0.0  # decrease of the cost by all sweeps
     cost = dual_cost(m, d)
     live = d.active[0] > 0.0
     for sweep in range(m.opt_iterations):
@@ -222,20 +223,20 @@ def pgs(m, d):
         cost = cost_extrapolated - fall
         k = where((drift < 0.0) | (cost > cost_before), 0.0, k + 1.0)
         niter = where(live, niter + 1.0, niter)
-        total = total + fall
+        total_fall = total_fall + fall
         record_forces(m, d, sweep + 1, scale, scale * fall, beta)
-        # rounding ends progress if sweeps gain nothing of the total gain; a single one may seem to increase the cost
-        idle = where(fall <= noise * total, idle + 1.0, 0.0)
-        small = (scale * fall <= tolerance) & (tolerance > 0.0)  # tolerance 0: no early stop
-        live = live & not_(small) & (idle < PATIENCE)
+        # no progress: the gain is rounding of the total gain.  A single sweep may seem to increase the cost
+        idle = where(fall <= noise * total_fall, idle + 1.0, 0.0)
+        gains_little = (scale * fall <= tolerance) & (tolerance > 0.0)  # tolerance 0: no early stop
+        live = live & not_(gains_little) & (idle < PATIENCE)
     _, gradient = evaluate_at_forces(m, d)
     gap = scale * dual_gap(m, d)
     store_diagnostics(d, niter, scale * gradient, gap)
-    left = has_large_gradient(m, d, gradient, gap)  # mask of worlds that have not converged
-    if any_(left):
-        left = left & not_(is_rounding(m, d, gradient, left))
+    unconverged = has_large_gradient(m, d, gradient, gap)  # mask of worlds
+    if any_(unconverged):
+        unconverged = unconverged & not_(is_rounding(m, d, gradient, unconverged))
         # `is_rounding` has moved some worlds: restore the acceleration that belongs to the forces
         accelerate_by_forces(m, d)
     # worlds that still continue have used all sweeps
-    warn(d, NOT_CONVERGED, live | left)
+    warn(d, NOT_CONVERGED, live | unconverged)
     store_dual_forces(m, d)

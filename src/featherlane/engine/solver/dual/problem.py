@@ -54,34 +54,34 @@ EDGES = 10  # largest number of forces of a contact: edges of a pyramid of dimen
 
 @kernel
 def block_row_product(d, q, c):
-    """Returns the product of row c of block q with z = Y^T f: (J M^-1 J^T f) along the row."""
-    n, dofs = d.dual.dofnum[q], d.dual.dofadr[q]
-    row = d.dual.rowadr[q] + c * n
+    """Returns the product of row c of block q with z = Y^T f: the acceleration J M^-1 J^T f along the row."""
+    n, dof_start = d.dual.dofnum[q], d.dual.dofadr[q]
+    row_start = d.dual.rowadr[q] + c * n
     x = 0.0
     for p in range(n):
-        x = fma(d.dual.Y[row + p], d.dual.z[d.dual.dof[dofs + p]], x)
+        x = fma(d.dual.Y[row_start + p], d.dual.z[d.dual.dof[dof_start + p]], x)
     return x
 
 
 @kernel
 def add_row_force(d, q, c, f):
-    """Adds force f of row c of block q to z = Y^T f: z += f y."""
-    n, dofs = d.dual.dofnum[q], d.dual.dofadr[q]
-    row = d.dual.rowadr[q] + c * n
+    """Adds force f of row c of block q to z = Y^T f: z += f times row c of Y."""
+    n, dof_start = d.dual.dofnum[q], d.dual.dofadr[q]
+    row_start = d.dual.rowadr[q] + c * n
     for p in range(n):
-        i = d.dual.dof[dofs + p]
-        d.dual.z[i] = fma(d.dual.Y[row + p], f, d.dual.z[i])
+        i = d.dual.dof[dof_start + p]
+        d.dual.z[i] = fma(d.dual.Y[row_start + p], f, d.dual.z[i])
 
 
 @kernel
 def three_row_products(d, q, c):
     """Returns `block_row_product` of rows c to c + 2 of block q: z is read once."""
-    n, dofs = d.dual.dofnum[q], d.dual.dofadr[q]
-    row = d.dual.rowadr[q] + c * n
+    n, dof_start = d.dual.dofnum[q], d.dual.dofadr[q]
+    row_start = d.dual.rowadr[q] + c * n
     x0, x1, x2 = zeros(3)
     for p in range(n):
-        z = d.dual.z[d.dual.dof[dofs + p]]
-        e = row + p
+        z = d.dual.z[d.dual.dof[dof_start + p]]
+        e = row_start + p
         x0 = fma(d.dual.Y[e], z, x0)
         x1 = fma(d.dual.Y[e + n], z, x1)
         x2 = fma(d.dual.Y[e + 2 * n], z, x2)
@@ -91,11 +91,11 @@ def three_row_products(d, q, c):
 @kernel
 def add_three_row_forces(d, q, c, f):
     """Runs `add_row_force` for the forces f of rows c to c + 2 of block q: z is read and written once."""
-    n, dofs = d.dual.dofnum[q], d.dual.dofadr[q]
-    row = d.dual.rowadr[q] + c * n
+    n, dof_start = d.dual.dofnum[q], d.dual.dofadr[q]
+    row_start = d.dual.rowadr[q] + c * n
     for p in range(n):
-        i = d.dual.dof[dofs + p]
-        e = row + p
+        i = d.dual.dof[dof_start + p]
+        e = row_start + p
         z = fma(d.dual.Y[e + n], f[1], fma(d.dual.Y[e], f[0], d.dual.z[i]))
         d.dual.z[i] = fma(d.dual.Y[e + 2 * n], f[2], z)
 
@@ -131,8 +131,8 @@ def basis_force(m, d, k, c):
 
 
 @kernel
-def regularisation(D):
-    """Returns R = 1 / D; 0 if the row is absent."""
+def regularisation_or_zero(D):
+    """Returns R = 1 / D; for an absent row (D = 0) it is 0."""
     return where(D > 0.0, 1.0 / fmax(D, TINY), 0.0)
 
 
@@ -148,7 +148,9 @@ def primal_contact_force(m, d, k, e, s):
     y = d.primal.con_y[k][0]
     if has_edges(m, d, k):
         y_i = basis_value(d, d.primal.con_y, k, 1 + e // 2)  # edges 2 i - 2 and 2 i - 1 are y + y_i and y - y_i
-        f = -(c.D * fmin(y + y_i if e % 2 == 0 else y - y_i, 0.0))
+        D = c.D
+        x = y + y_i if e % 2 == 0 else y - y_i
+        f = -(D * fmin(x, 0.0))
     elif e == 0:
         f = -(c.D * fmin(y, 0.0))  # the normal of a contact without friction only pushes
         if c.dim > 1:  # an elliptic cone
@@ -190,18 +192,18 @@ def clear_overflow_forces(m, d):
 def store_whitened_force(m, d):
     """Computes dual.z = Y^T f, from the blocks and dual.f."""
     clear_vector(m, d.dual.z)
-    contacts = d.nrow[0]  # first block of a contact
+    contact_start = d.nrow[0]  # first block of contacts
     for q in range(d.dual.ndual[0]):
-        if q < contacts:
+        if q < contact_start:
             add_row_force(d, q, c=0, f=d.dual.f[q, 0])
         else:
-            for c in range(d.con_dim[q - contacts]):
-                add_row_force(d, q, c, basis_force(m, d, q - contacts, c))
+            for c in range(d.con_dim[q - contact_start]):
+                add_row_force(d, q, c, basis_force(m, d, q - contact_start, c))
 
 
 @kernel
 def whiten_constraint_force(m, d):
-    """Computes dual.z from qfrc_constraint = J^T f if blocks are missing: z = D^-1/2 L^-T qfrc_constraint."""
+    """Computes dual.z = Y^T f from qfrc_constraint = J^T f, even if blocks are missing: z = D^-1/2 L^-T J^T f."""
     copy_vector(m, d.qfrc_constraint, d.dual.z)
     LD, inverse_D = metric_factor(m, d)
     half_solve_column(inertia_rows(m), LD, inverse_D, d.dual.z)
@@ -250,7 +252,8 @@ def accelerate_by_forces(m, d):
 def store_dual_forces(m, d):
     """Stores dual.f as row_force and con_force.
 
-    con_force has forces along normal and tangents, moments about them: a force along mu_i t_i is mu_i f_i along t_i.
+    con_force has forces along normal and tangents, and moments about them.  The basis is scaled by friction: a force
+    f_i along mu_i t_i is mu_i f_i along t_i.
     """
     for k in range(d.nrow[0]):
         d.row_force[k] = d.dual.f[k, 0]
@@ -281,8 +284,8 @@ def evaluate_at_forces(m, d):
 
 @kernel
 def row_gap(f, g, x, D):
-    """Returns the duality gap of a row, (f - g) (x + R (f + g) / 2): force f, primal force g at x, R = 1 / D."""
-    return (f - g) * fma(0.5 * regularisation(D), f + g, x)
+    """Returns the duality gap (f - g) (x + R (f + g) / 2) of a row: force f, primal force g at x, R = 1 / D."""
+    return (f - g) * fma(0.5 * regularisation_or_zero(D), f + g, x)
 
 
 @kernel
@@ -318,5 +321,5 @@ add_gaps = fold_rows(add_scalar_gap, add_contact_gap)
 @kernel
 def dual_gap(m, d):
     """Returns the duality gap of dual.f, given the rows of `evaluate_at_forces`."""
-    # the gap is not negative; rounding may make its sum so
+    # the gap is not negative, but its computed sum may be, by rounding
     return fmax(add_gaps(m, d, 0, 0.0), 0.0)

@@ -9,7 +9,7 @@ So a sweep over all rows costs two products per entry of Y, and only the diagona
 Layout: block q has n = dofnum[q] dofs, dual.dof[dofadr[q] ...], descending, so that ancestors follow.  Its row c has n
 entries, dual.Y[rowadr[q] + c n ...], one for each of these dofs.  dual.place[i] is the position p of dof i among them.
 `inertia_rows` describes the pattern of L.  body_lastdof[b] is the last dof that moves body b.
-`start` and `row` are the next free positions in dual.dof and dual.Y, at which a block is built.
+`dof_start` and `row_start` are the next free positions in dual.dof and dual.Y, at which a block is built.
 dual.mark[i] is the body of a contact that dof i moves: FIRST the pushed one, SECOND the other one, or BOTH (chains.py).
 A block is a scalar row or a contact, whose `dim` rows are its basis: con_basis[k] for normal and tangents,
 con_basis[TURN, k] for its turns (rows.py).  The edges of a pyramid are sums and differences of those.
@@ -73,14 +73,14 @@ def contact_block(d, k):
 # ---- entries -------------------------------------------------------------------------------------------------------
 @kernel
 def store_contact_column(d, k, i, e, n, dim):
-    """Computes the column of dof i in contact k's Jacobian: row c is dual.Y[e + c n], for the `dim` rows of its basis.
+    """Stores the column of dof i in contact k's Jacobian: row c in dual.Y[e + c n], for the `dim` rows of its basis.
 
-    A dof that moves both bodies alike has the column 0.
+    n: number of dofs of the block.  A dof that moves both bodies has the column 0.
     """
     for c in range(dim):
         d.dual.Y[e + c * n] = 0.0
     if d.dual.mark[i] != BOTH:
-        # velocity of the pushed body minus that of the other one;  r: contact point from the com of the body's tree
+        # the other body's velocity is subtracted: sign -1.  r: contact point from the com of the body's tree
         sign, r = (1.0, pushed_body_arm(d, k)) if d.dual.mark[i] == FIRST else (-1.0, other_arm(d, k))
         x = d.con_basis[k] @ (d.cdof[i].linear + cross(d.cdof[i].angular, r))  # along normal and tangents
         d.dual.Y[e] = sign * x[0]
@@ -94,8 +94,8 @@ def store_contact_column(d, k, i, e, n, dim):
 
 
 @kernel
-def whiten_block(m, d, start, n, row, dim):
-    """Whitens all `dim` rows of a block, from dual.Y[row] on, with n dofs, dual.dof[start ...].
+def whiten_block(m, d, dof_start, n, row_start, dim):
+    """Whitens all `dim` rows of a block, from dual.Y[row_start] on, with n dofs, dual.dof[dof_start ...].
 
     Three rows at once, as L is then read once for them.
     Reads:  primal.search = D^-1/2.
@@ -103,14 +103,14 @@ def whiten_block(m, d, start, n, row, dim):
     """
     rows = inertia_rows(m)
     LD = metric_factor(m, d)[0]
-    place_dofs(SparseRows(d.dual.Y, row, d.dual.dof, start, n, d.dual.place))
+    place_dofs(SparseRows(d.dual.Y, row_start, d.dual.dof, dof_start, n, d.dual.place))
     c = 0
     while c + 3 <= dim:
-        block = SparseRows(d.dual.Y, row + c * n, d.dual.dof, start, n, d.dual.place)
+        block = SparseRows(d.dual.Y, row_start + c * n, d.dual.dof, dof_start, n, d.dual.place)
         half_solve_rows(rows, LD, d.primal.search, block, scaled=1, count=3)
         c += 3
     while c < dim:
-        block = SparseRows(d.dual.Y, row + c * n, d.dual.dof, start, n, d.dual.place)
+        block = SparseRows(d.dual.Y, row_start + c * n, d.dual.dof, dof_start, n, d.dual.place)
         half_solve_rows(rows, LD, d.primal.search, block, scaled=1, count=1)
         c += 1
 
@@ -118,53 +118,53 @@ def whiten_block(m, d, start, n, row, dim):
 @kernel
 def store_block_matrix(d, q, dim):
     """Computes dual.A of block q = Y Y^T of its `dim` rows, as a packed lower triangle."""
-    n, row = d.dual.dofnum[q], d.dual.rowadr[q]
+    n, row_start = d.dual.dofnum[q], d.dual.rowadr[q]
     for c in range(dim):
         for e in range(c + 1):
             s = 0.0
             for p in range(n):
-                s = fma(d.dual.Y[row + c * n + p], d.dual.Y[row + e * n + p], s)
+                s = fma(d.dual.Y[row_start + c * n + p], d.dual.Y[row_start + e * n + p], s)
             d.dual.A[q, block_triangle_index(c, e)] = s
 
 
 @kernel
-def store_block_addresses(d, q, start, n, row):
-    """Sets block q: its n dofs begin at start, its rows at row."""
-    d.dual.dofadr[q] = start
+def store_block_addresses(d, q, dof_start, n, row_start):
+    """Stores where block q is: its n dofs in dual.dof from dof_start on, its rows in dual.Y from row_start on."""
+    d.dual.dofadr[q] = dof_start
     d.dual.dofnum[q] = n
-    d.dual.rowadr[q] = row
+    d.dual.rowadr[q] = row_start
 
 
 @kernel
-def has_room_for_block(m, d, start, row):
+def has_room_for_block(m, d, dof_start, row_start):
     """Checks whether the capacity suffices for one more block, whatever its dofs."""
-    return start + m.nv <= d.ndualdofmax and row + 6 * m.nv <= d.ndualYmax  # a block has at most 6 rows
+    return dof_start + m.nv <= d.ndualdofmax and row_start + 6 * m.nv <= d.ndualYmax  # a block has at most 6 rows
 
 
 @kernel
-def build_row_block(m, d, k, start, row):
+def build_row_block(m, d, k, dof_start, row_start):
     """Builds the block of scalar row k; returns its number of dofs."""
-    n = list_row(m, d, k, d.dual.dof, d.dual.mark, start)
-    store_block_addresses(d, k, start, n, row)
-    fill_row(d, k, d.dual.Y, row, d.dual.dof, d.dual.place, start, n)
-    whiten_block(m, d, start, n, row, dim=1)
+    n = list_row(m, d, k, d.dual.dof, d.dual.mark, dof_start)
+    store_block_addresses(d, k, dof_start, n, row_start)
+    fill_row(d, k, d.dual.Y, row_start, d.dual.dof, d.dual.place, dof_start, n)
+    whiten_block(m, d, dof_start, n, row_start, dim=1)
     store_block_matrix(d, k, dim=1)
     return n
 
 
 @kernel
-def build_contact_block(m, d, k, start, row):
+def build_contact_block(m, d, k, dof_start, row_start):
     """Builds the block of contact k; returns its number of dofs."""
     c = d.contact[k]
     q = contact_block(d, k)
     dim = d.con_dim[k]
     # the last dof of body 0, which stands for a body that does not move, is -1
-    n = list_pair(m, d.dual.dof, d.dual.mark, m.body_lastdof[c.body[0]], m.body_lastdof[c.body[1]], start)
-    store_block_addresses(d, q, start, n, row)
+    n = list_pair(m, d.dual.dof, d.dual.mark, m.body_lastdof[c.body[0]], m.body_lastdof[c.body[1]], dof_start)
+    store_block_addresses(d, q, dof_start, n, row_start)
     for p in range(n):
-        store_contact_column(d, k, d.dual.dof[start + p], row + p, n, dim)
-    clear_marks(d.dual.dof, d.dual.mark, start, n)  # the columns have read the marks
-    whiten_block(m, d, start, n, row, dim)
+        store_contact_column(d, k, d.dual.dof[dof_start + p], row_start + p, n, dim)
+    clear_marks(d.dual.dof, d.dual.mark, dof_start, n)  # the columns have read the marks
+    whiten_block(m, d, dof_start, n, row_start, dim)
     store_block_matrix(d, q, dim)
     return n
 
@@ -179,15 +179,15 @@ def make_blocks(m, d):
     Scratch: primal.*.
     Cost:   O(rows * depth^2).
     """
-    start, row = 0, 0  # next free positions in dual.dof and dual.Y
-    all_rows = in_forces(m)  # rows without friction are needed, too
+    dof_start, row_start = 0, 0  # next free positions in dual.dof and dual.Y
+    all_rows = in_forces(m)  # else only the no-slip solver reads blocks: those of rows with friction
     inverse = metric_factor(m, d)[1]  # 1 / D
     d.dual.ndual[0] = 0
     for i in range(m.nv):
         d.dual.mark[i] = 0
         d.primal.search[i] = sqrt(inverse[i])  # D^-1/2, which whitening reads
     for q in range(d.nrow[0] + d.ncon_slot[0]):
-        if not has_room_for_block(m, d, start, row):
+        if not has_room_for_block(m, d, dof_start, row_start):
             break
         if q < d.nrow[0]:
             dim = 1
@@ -197,13 +197,13 @@ def make_blocks(m, d):
             needed = all_rows or dim > 1  # with friction
         n = 0
         if not needed:
-            store_block_addresses(d, q, start, n=0, row=row)
+            store_block_addresses(d, q, dof_start, n=0, row_start=row_start)
         elif q < d.nrow[0]:
-            n = build_row_block(m, d, q, start, row)
+            n = build_row_block(m, d, q, dof_start, row_start)
         else:
-            n = build_contact_block(m, d, q - d.nrow[0], start, row)
-        start = start + n
-        row = row + n * dim
+            n = build_contact_block(m, d, q - d.nrow[0], dof_start, row_start)
+        dof_start = dof_start + n
+        row_start = row_start + n * dim
         d.dual.ndual[0] = q + 1
 
 

@@ -19,8 +19,8 @@ from featherlane.engine.lanes.sort import sort
 
 P1, A1 = 2147483647, 48271  # moduli and multipliers; products of numbers below them fit 62 bits
 P2, A2 = 2147483399, 40692
-CONTACT = 1000  # differs from all kinds of rows
-PERIOD = 4  # sweeps
+CONTACT = 1000  # kind of a contact; differs from all values of row_type
+PERIOD = 4  # sweeps from one shuffled sweep to the next
 
 
 @kernel
@@ -31,14 +31,14 @@ def mix_hash(h, x):
 
 
 @kernel
-def block_number(d, q, sweep):
-    """Returns the hash, below 2^31, by which block q is sorted: of the sweep, and of the kind and object of its row."""
-    contacts = d.nrow[0]  # first block of contacts
+def block_hash(d, q, sweep):
+    """Returns the hash, below 2^31, by which a shuffled sweep sorts block q: of its properties and of `sweep`."""
+    contact_start = d.nrow[0]  # first block of contacts
     h = mix_hash(1, sweep)
-    if q < contacts:
+    if q < contact_start:
         h = mix_hash(mix_hash(h, d.row_type[q]), d.row_id[q])
     else:
-        k = q - contacts
+        k = q - contact_start
         c = d.contact[k]
         h = mix_hash(mix_hash(h, CONTACT), c.point)
         for side in range(2):
@@ -54,10 +54,10 @@ def is_scrambled(sweep):
 
 @kernel
 def order_blocks(d, sweep):
-    """Computes dual.visit_key: the blocks as a shuffled sweep visits them, each as the lower 31 bits of its key."""
+    """Stores the blocks in dual.visit_key, in the order of a shuffled sweep: the lower 31 bits of a key are a block."""
     n = d.dual.ndual[0]
     for q in range(n):
-        d.dual.visit_key[q] = (block_number(d, q, sweep) << 31) | q
+        d.dual.visit_key[q] = (block_hash(d, q, sweep) << 31) | q
     sort(d.dual.visit_key, d.dual.visit_room, n)
 
 

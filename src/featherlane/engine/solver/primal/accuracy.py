@@ -4,7 +4,7 @@ Rows may push against each other with forces that are much larger than their sum
 walls.  Each force D (J a - aref) is accurate to one rounding, but rounding dominates the sum.  Example: in robosuite's
 three-fingered gripper, forces of 2e16 N have moments of 5e13 N m that cancel to 3 N m.  The acceleration is accurate
 nevertheless: the stiffer the rows, the smaller the change of acceleration that changes their sum.  The total force of
-all rows is accurate, too, if it is computed from the acceleration,
+all rows is also accurate if it is computed from the acceleration,
 
     J^T f = M a - f0.
 
@@ -63,7 +63,7 @@ from featherlane.engine.solver.rows.laws import TINY, bounded_force, one_sided_f
 from featherlane.engine.solver.rows.rows import TURN, list_slots
 from featherlane.engine.solver.vectors import dot_product, replace_vector
 
-DIGITS = 1e-2  # largest accepted motion due to a rounding of the row forces, as a part of c_i
+DIGITS = 1e-2  # largest accepted change of acceleration by one rounding of the row forces, as a part of c_i
 SLACK = 100.0  # how much softer than the diagonal of M a direction without rows may be
 STEPS = 20  # from recomputed rows: one or two are enough, unless rows alternate due to rounding
 
@@ -86,30 +86,31 @@ def recompute_rows(m, d, chosen):
 def add_opposing_row(d, i, J, D, f):
     """Adds a row with entry J at dof i, stiffness D and force f: |J f| to primal.terms, J^2 D to primal.contested.
 
-    `store_opposing_forces` replaces the sum of J^2 D by M_ii c_i afterwards.
+    primal.contested holds M_ii + the sum of J^2 D until `store_opposing_forces` replaces it by M_ii c_i.
     """
     d.primal.terms[i] = fma(fabs(J), fabs(f), d.primal.terms[i])
     d.primal.contested[i] = fma(J * J, D, d.primal.contested[i])
 
 
 @kernel
-def add_opposing_edges(d, k, i, J, K, y, u):
-    """Adds the two edges of pyramid k between the normal and another direction to primal.terms and contested.
+def add_opposing_edges(d, k, i, J_n, J_e, y_n, y_e):
+    """Adds the two edges n + e and n - e of pyramid k, for a direction e of its basis, to primal.terms and contested.
 
-    J, K: entries of the two basis rows at dof i.  y, u: values of J a - aref along them.
+    J_n, y_n: entry at dof i, and J a - aref, of the normal row.  J_e, y_e: those of the row along direction e.
     """
     D = d.con_D[k]
-    f_plus, _ = one_sided_force(D, y + u)
-    f_minus, _ = one_sided_force(D, y - u)
-    add_opposing_row(d, i, J + K, D, f_plus)
-    add_opposing_row(d, i, J - K, D, f_minus)
+    f_plus, _ = one_sided_force(D, y_n + y_e)
+    f_minus, _ = one_sided_force(D, y_n - y_e)
+    add_opposing_row(d, i, J_n + J_e, D, f_plus)
+    add_opposing_row(d, i, J_n - J_e, D, f_minus)
 
 
 @kernel
 def add_opposing_pyramid(m, d, k, c):
     """Adds the edges of contact k at column c of its Jacobian to primal.terms and contested."""
     i, J, y = d.hessian.pair_dof[c], d.hessian.pair_J[c], d.primal.con_y[k]
-    for e in unrolled(range(1, 3)):  # tangents
+    # edges between the normal and both tangents, then those between the normal and the turns
+    for e in unrolled(range(1, 3)):
         add_opposing_edges(d, k, i, J[0], J[e], y[0], y[e])
     if d.con_dim[k] > 3:
         J_turn, y_turn = d.hessian.pair_J[m.nv + c], d.primal.con_y[TURN, k]
@@ -121,12 +122,13 @@ def add_opposing_pyramid(m, d, k, c):
 
 @kernel
 def add_opposing_cone(m, d, k, c, forces, moments):
-    """Adds the rows of contact k at column c of its Jacobian.
+    """Adds the rows of contact k at column c of its Jacobian to primal.terms and primal.contested.
 
     forces: along normal and tangents; moments: along the turns.  Without friction, there is only the normal row.
     """
     contact = d.contact[k]
-    i, D, Dt, dim = d.hessian.pair_dof[c], contact.D, contact.Dt, contact.dim
+    i = d.hessian.pair_dof[c]
+    D, Dt, dim = contact.D, contact.Dt, contact.dim
     J = d.hessian.pair_J[c]
     add_opposing_row(d, i, J[0], D, forces[0])
     if dim > 1:
@@ -159,7 +161,7 @@ def store_opposing_forces(m, d):
     Scratch: hessian.pair_J, hessian.pair_dof.
     Cost:   O(entries of J).
     """
-    # first the divisor: contested = M_ii + sum over rows of J_i^2 D
+    # first contested = M_ii + sum over rows of J_i^2 D, the divisor
     for i in range(m.nv):
         d.primal.terms[i], d.primal.contested[i] = 0.0, metric_diagonal(m, d, i)
     for k in range(d.nrow[0]):
@@ -168,7 +170,7 @@ def store_opposing_forces(m, d):
             add_opposing_row(d, d.row_dof[e], d.row_J[e], d.row_D[k], f)
     for k in range(d.ncon_slot[0]):
         add_opposing_contact(m, d, k)
-    # then contested = M_ii terms_i / divisor = M_ii c_i
+    # then contested = M_ii terms_i / contested = M_ii c_i
     stiffest = 0.0
     for i in range(m.nv):
         inertia = metric_diagonal(m, d, i)
@@ -191,36 +193,36 @@ def norm_from_acceleration(m, d):
 
 @kernel
 def is_accurate(m, d, gradient, predicted, descent_rate, stiffest):
-    """Returns (mask: is the acceleration accurate?, mask: is it accurate whatever the factor of H has lost?).
+    """Returns (accurate, certain): masks of worlds whose acceleration meets the criterion at the top of this file.
 
-    It applies the criterion at the top of this file to |M p|_i, in the second mask to its upper bound.
+    accurate: with |M p|_i as computed.  certain: also with an upper bound of |M p|_i, because p may be larger than
+    computed if the factor of H has lost M by rounding.
     gradient: norm of the gradient.
     predicted, descent_rate: results of `search_direction`, which computed p: FAR if p is not Newton's direction, and
         -p . grad, which is 0 if p = 0.
     stiffest: result of `store_opposing_forces`.
     """
-    # above, above_if_lost: 1 if a dof is above its limit
     _, small, _ = gradient_limits(d)
     rounding = one_rounding(d)
-    above, above_if_lost = 0.0, 0.0
-    forces = norm_from_acceleration(m, d)
-    # p may be larger than computed by the factor `lost`, if rounding has lost M in the factor of H.  One rounding of
-    # the diagonal M_ii + sum of J_i^2 D is at most rounding * stiffest M_ii; a direction may be SLACK times softer
-    lost = 1.0 + SLACK * (rounding * stiffest)
+    above, above_if_lost = 0.0, 0.0  # 1 if |M p|_i, or its upper bound, is above the limit of some dof i
+    force_norm = norm_from_acceleration(m, d)
+    # upper bound of |M p|_i: growth |M p|_i.  One rounding of the diagonal M_ii + sum of J_i^2 D is at most
+    # rounding * stiffest M_ii; a direction may be SLACK times softer than the diagonal
+    growth = 1.0 + SLACK * (rounding * stiffest)
     for i in range(m.nv):
         # small max(|f0|, |M a - f0|) + TERMS rounding M_ii c_i
-        limit = fma(TERMS * rounding, d.primal.contested[i], small * forces)
+        limit = fma(TERMS * rounding, d.primal.contested[i], small * force_norm)
         above = where(fabs(d.primal.Mv[i]) <= limit, above, 1.0)
-        above_if_lost = where(lost * fabs(d.primal.Mv[i]) <= limit, above_if_lost, 1.0)
+        above_if_lost = where(growth * fabs(d.primal.Mv[i]) <= limit, above_if_lost, 1.0)
     # p is meaningful: it is Newton's direction or 0, and a rounding of the gradient does not exceed all forces
-    meaningful = ((predicted < FAR) | (descent_rate == 0.0)) & (rounding * gradient <= forces)
+    meaningful = ((predicted < FAR) | (descent_rate == 0.0)) & (rounding * gradient <= force_norm)
     accurate = meaningful & (above == 0.0) & not_(find_switching_worlds(m, d, a=1.0))
     return accurate, accurate & (above_if_lost == 0.0)
 
 
 @kernel
-def is_well_known(m, d, chosen):
-    """Returns a mask of the chosen worlds whose factor of H resolves more than the rounding of its stiffest rows.
+def factor_keeps_inertia(m, d, chosen):
+    """Returns a mask of the chosen worlds whose factor of H has not lost M by rounding.
 
     One rounding of the row forces moves dof i by x_i = EPS H^-1 terms; it may be only a part DIGITS of c_i.
     Two sign patterns of the forces are tested: all positive, and + - - + + - - + ... by dofs.
@@ -228,11 +230,11 @@ def is_well_known(m, d, chosen):
     Writes: primal.live, primal.terms, primal.contested, primal.search, primal.Mv, hessian.H and its factor.
     """
     rounding = one_rounding(d)
-    above = 0.0
+    above = 0.0  # 1 if some dof moves by more than the part DIGITS of c_i
     d.primal.live[0] = where(chosen, 1.0, 0.0)
     assemble_hessian(m, d)  # H of the rows in worlds with primal.live = 1
-    for pattern in range(2):  # of signs
-        store_opposing_forces(m, d)  # primal.terms, which the last pattern has overwritten, and primal.contested
+    for pattern in range(2):  # pattern of signs
+        store_opposing_forces(m, d)  # writes primal.terms again, which `substitute` below overwrites, and contested
         for i in range(m.nv):
             # signs + - - + + - - + ... of the second pattern
             if pattern == 1 and (i + i // 2) % 2 == 1:
@@ -255,25 +257,25 @@ def force_from_acceleration(m, d, chosen):
 
 
 @kernel
-def refine_solution(m, d, left, gradient, niter, n):
-    """Takes Newton steps in the `left` worlds until their acceleration is accurate.
+def refine_solution(m, d, stopped, gradient, niter, n):
+    """Takes Newton steps in the `stopped` worlds until their acceleration is accurate.
 
     Returns (mask of worlds with an accurate acceleration, norm of the gradient, iterations of each world).
-    left: mask of worlds that stopped with a gradient that is not small.
+    stopped: mask of worlds that stopped with a gradient that is not small.
     gradient, niter: norm of the gradient and iterations of each world.  n: iterations of the tile.
     Reads:  the point at which n iterations of the tile ended, its rows and gradient.
-    Writes: in the `left` worlds the point, its rows, and qfrc_constraint from the acceleration; stat_*; primal.*,
+    Writes: in the `stopped` worlds the point, its rows, and qfrc_constraint from the acceleration; stat_*; primal.*,
             hessian.* and all other fields that a direction needs.
     Cost:   a product with J, and two or three Newton steps.
     """
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)  # of cost and gradient in the records and the tolerance
-    # masks: accurate; certain: accurate whatever the factor of H has lost; todo: takes the next step
+    # masks of worlds.  accurate, certain: both results of `is_accurate`.  todo: takes the next step
     accurate = false_mask(d)
-    todo = left
+    todo = stopped
     certain = accurate
-    recompute_rows(m, d, left)
+    recompute_rows(m, d, stopped)
     cost, new_gradient = evaluate(m, d)
-    gradient = where(left, new_gradient, gradient)
+    gradient = where(stopped, new_gradient, gradient)
     stiffest = store_opposing_forces(m, d)  # writes primal.contested, which `is_accurate` reads
     for k in range(STEPS):
         todo = todo & (niter < m.opt_iterations)
@@ -281,8 +283,8 @@ def refine_solution(m, d, left, gradient, niter, n):
             break
         d.primal.live[0] = where(todo, 1.0, 0.0)
         predicted, descent_rate = search_direction(m, d)  # writes p, M p and J p
-        now, certainly = is_accurate(m, d, gradient, predicted, descent_rate, stiffest)
-        accurate, certain = accurate | (todo & now), certain | (todo & certainly)
+        accurate_now, certain_now = is_accurate(m, d, gradient, predicted, descent_rate, stiffest)
+        accurate, certain = accurate | (todo & accurate_now), certain | (todo & certain_now)
         todo = todo & not_(accurate)
         if not any_(todo):
             break
@@ -297,9 +299,9 @@ def refine_solution(m, d, left, gradient, niter, n):
         record_iteration(d, n + k + 1, scale * cost, scale * new_gradient, scale * (cost_before - cost), a)
         todo = todo & (a > 0.0)  # a step of length 0 would repeat forever
     list_slots(d)  # all contact slots again: `search_direction` left out those of other worlds
-    # accurate only if the factor of H has not lost M: applies H^-1 to the row forces
+    # their acceleration is accurate only if the factor of H has not lost M: H^-1 is applied to the row forces
     doubted = accurate & not_(certain)
     if any_(doubted):
-        accurate = certain | is_well_known(m, d, doubted)
-    force_from_acceleration(m, d, left)
+        accurate = certain | factor_keeps_inertia(m, d, doubted)
+    force_from_acceleration(m, d, stopped)
     return accurate, gradient, niter

@@ -34,7 +34,7 @@ from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.vectors import clear_vector, copy_vector
 
 ETA = 0.01  # Hager and Zhang's bound on the turn of p against the gradient
-MINVAL = 1e-15
+MINVAL = 1e-15  # p^T y must be larger; also the smallest divisor of the bound of beta
 PATIENCE, SHORT_PATIENCE = 50.0, 10.0  # iterations without progress, in float64 and float32
 
 
@@ -59,7 +59,7 @@ def hager_zhang_beta(m, d):
         y, My = g - d.primal.grad_old[i], Mg - d.primal.Mgrad_old[i]
         py, yMy, yMg = fma(p, y, py), fma(y, My, yMy), fma(y, Mg, yMg)
         pg, pp, gg = fma(p, g, pg), fma(p, p, pp), fma(g, g, gg)
-    curved = py > MINVAL
+    curved = py > MINVAL  # mask; else beta is 0
     inverse_py = 1.0 / where(curved, py, 1.0)
     beta = (yMg - 2.0 * (yMy * inverse_py) * pg) * inverse_py
     lower_bound = -1.0 / fmax(sqrt(pp) * fmin(sqrt(gg), ETA), MINVAL)
@@ -68,7 +68,7 @@ def hager_zhang_beta(m, d):
 
 @kernel
 def turn_search(m, d, beta):
-    """Computes p = -M^-1 g + beta p in primal.search, M p, its rows J p, and keeps copies of g and M^-1 g."""
+    """Computes the next direction p = -M^-1 g + beta p, with M p and J p, and keeps g and M^-1 g for the next beta."""
     for i in range(m.nv):
         d.primal.search[i] = fma(beta, d.primal.search[i], -d.primal.Mgrad[i])
         d.primal.grad_old[i] = d.primal.grad[i]
@@ -97,8 +97,9 @@ def cg(m, d):
     precondition(m, d)  # writes primal.Mgrad
     clear_vector(m, d.primal.search)
     gap = half_gradient_product(m, d)  # duality gap, 1/2 g . M^-1 g
-    least = gap  # the least one so far
-    beta, niter, idle = 0.0, 0.0, 0.0  # idle: consecutive iterations without progress
+    least = gap  # the least gap so far
+    beta = 0.0
+    niter, idle = 0.0, 0.0  # iterations of each world, and consecutive ones without progress
     live = (scale * gradient > tolerance) & not_(scale * gap < tolerance) & (d.active[0] > 0.0)
     for iteration in range(m.opt_iterations):
         if not any_(live):
@@ -123,9 +124,9 @@ def cg(m, d):
         # the gain is below the tolerance, but not rounding; never with tolerance 0
         gains_little = significant & (scale * gain <= tolerance) & (tolerance > 0.0)
         if any_(live & gains_little & (scale * gap > NEAR * tolerance)):
-            # a step that is too short or too long also gains little, so the gradient, or the gap, must be small, too
+            # a step that is too short or too long also gains little: the gradient or the gap must be small
             gains_little = gains_little & is_small(m, d, gradient, scale * gap)
-        converged = not_(scale * gradient > tolerance) | gains_little  # a gradient that is NaN ends the world, too
+        converged = not_(scale * gradient > tolerance) | gains_little  # also if it is NaN
         if single_precision(d):  # rounding may keep its gradient above the tolerance
             converged = converged | (scale * gap < tolerance)
         live = live & not_(converged) & (idle < patience)

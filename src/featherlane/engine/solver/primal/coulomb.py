@@ -46,17 +46,22 @@ from featherlane.engine.solver.rows.rows import TURN
 from featherlane.engine.solver.vectors import copy_vector, replace_vector
 
 RHO = 1e-4  # rho over Dt
-SLOWER, STALLED = 0.5, 5  # factor of rho in each iteration after so many that do not halve the residual
+STALLED = 5  # consecutive iterations without progress, after which rho falls
+SLOWER = 0.5  # factor of rho in each of the following iterations
 HALVED = 0.5  # an iteration makes progress if it leaves at most this part of the least residual
-IMPATIENT = 10  # consecutive iterations without progress that end a problem
-GROWN = 100.0  # times the first residual or ROUGH: a larger one ends a problem, as huge forces may solve it, too
+IMPATIENT = 10  # consecutive iterations without progress, after which a problem is given up
+# A problem is also given up if its residual exceeds GROWN times the residual at its start, and GROWN times ROUGH of
+# the forces at its start: next to huge forces, any residual seems small
+GROWN = 100.0
 
 # s, the stiffness of a problem as a part of that of the law
 SOFT = 1e-3  # of the problem that finds the zones
-FIRST, SOFTEST = 1e-4, 1e-13  # of the first proximal problem, and the smallest one
+FIRST = 1e-4  # of the first proximal problem
+SOFTEST = 1e-13  # a world is given up if s would be smaller
 STIFFER, SOFTER = 4.0, 0.04  # factors of s after a solved and after an unsolved proximal problem
 CLOSE = 0.1  # of the forces: with a smaller residual at the start, the first problem is the law
-ROUGH, PART = 0.3, 1e-3  # of the forces: residual of a solved problem if it is not the last one; of proximal ones
+# parts of the forces: a problem before the law is solved if its residual is at most ROUGH, or PART if it is proximal
+ROUGH, PART = 0.3, 1e-3
 
 
 # ---- criteria ------------------------------------------------------------------------------------------------------
@@ -69,8 +74,8 @@ def is_unsolved(m, d, scale, residual):
     _, small, large = gradient_limits(d)
     forces = norm_of_forces(m, d)
     above_tolerance = scale * residual > m.opt_tolerance[0]
-    unexplained = above_tolerance & not_(residual <= small * forces)  # neither small nor, below, rounding
-    if any_(unexplained):
+    unexplained = above_tolerance & not_(residual <= small * forces)
+    if any_(unexplained):  # the costly test of rounding
         unexplained = unexplained & not_(is_rounding_of_terms(m, d))
     is_large = above_tolerance & not_(residual <= large * forces)
     out_of_range = not_(residual < FAR)  # also NaN
@@ -78,9 +83,9 @@ def is_unsolved(m, d, scale, residual):
 
 
 @kernel
-def give_up_residual(m, d, first):
-    """Returns the residual above which a problem with this first residual is given up."""
-    return GROWN * fmax(first, ROUGH * norm_of_forces(m, d))
+def give_up_residual(m, d, start_residual):
+    """Returns the residual above which a problem with this residual at its start is given up."""
+    return GROWN * fmax(start_residual, ROUGH * norm_of_forces(m, d))
 
 
 # ---- problems ------------------------------------------------------------------------------------------------------
@@ -108,8 +113,8 @@ def soften_losses(m, d, chosen, stiffness):
 
 
 @kernel
-def place_problem(m, d, chosen, back, shifted, stiffness):
-    """Sets the law of the problem of stiffness s in the `chosen` worlds; returns the residual of all worlds.
+def set_problem(m, d, chosen, back, shifted, stiffness):
+    """Sets the problem of stiffness s in the `chosen` worlds; returns the norm of the residual of all worlds.
 
     Contact k gets the compliance c = (1 / s - 1) / Dt: D / (1 + c D), s Dt and y - c p take the place of D, Dt and y,
     with the proximal forces p = coulomb.force.  Friction loss has s D in place of D.
@@ -117,8 +122,8 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
     Args:
         chosen: mask of worlds that get the problem.
         back: mask of worlds that first go to the point coulomb.good.
-        shifted: mask of worlds with proximal forces, a part of `back`: c p is subtracted from recomputed y.  In the
-            others p = 0.
+        shifted: mask of worlds with proximal forces, a part of `back`: c p is subtracted from recomputed y.  In all
+            other worlds p = 0.
         stiffness: s of each world.
 
     Writes: con_D, con_Dt, row_D, coulomb.zone[k][0]; in `back` qacc and its rows; in `shifted` primal.con_y.
@@ -166,17 +171,17 @@ def next_problem(m, d, solved, given_up, proximal, stiffness):
     Returns (mask `proximal`, stiffness s, residual of all worlds) of the next problems.
 
     Args:
-        solved: worlds that solved a problem that is not the last one.  The next one is stiffer.
-        given_up: worlds that gave a problem up.  The next one is a softer proximal problem.
-        proximal: worlds whose problem was a proximal one.
+        solved: worlds that solved a problem before the law.  The next problem is stiffer.
+        given_up: worlds that gave a problem up.  The next problem is a softer proximal one.
+        proximal: worlds whose last problem was a proximal one.
         stiffness: s of each world's problem.
     """
     store_solution(m, d, solved, solved & proximal)  # writes coulomb.good, and coulomb.force of proximal problems
     first_proximal = given_up & not_(proximal)
     if any_(first_proximal):
         begin_proximal(m, d, first_proximal)  # writes coulomb.start, and 0 to coulomb.force
-    # s: proximal problems get stiffer after a solution, softer after a failure.  The problem that finds the zones is
-    # followed by the law, and every other first failure by the first proximal problem
+    # s after a solution: larger if the problem was proximal, else 1: the law follows the problem that finds the zones.
+    # s after a failure: smaller if the problem was proximal, else that of the first proximal problem
     stiffer = where(proximal, fmin(STIFFER * stiffness, 1.0), 1.0)
     softer = where(proximal, SOFTER * stiffness, FIRST)
     stiffness = where(solved, stiffer, where(given_up, softer, stiffness))
@@ -184,37 +189,37 @@ def next_problem(m, d, solved, given_up, proximal, stiffness):
     continues = (solved | given_up) & (stiffness > SOFTEST)
     # the law starts at the present point; proximal problems start at the last solution, with its forces
     from_solution = continues & proximal
-    residual = place_problem(m, d, chosen=continues, back=from_solution, shifted=from_solution, stiffness=stiffness)
+    residual = set_problem(m, d, chosen=continues, back=from_solution, shifted=from_solution, stiffness=stiffness)
     start_friction(d, continues & given_up)
     return proximal, stiffness, residual
 
 
 @kernel
-def leave_unsolved(m, d, left, proximal, first):
+def leave_unsolved(m, d, unsolved, proximal, initial_residual):
     """Moves unsolved worlds to the point before the proximal problems, or to the start if its residual is smaller.
 
     Args:
-        left: mask of unsolved worlds.
-        proximal: mask of worlds with proximal problems; the others stay at the present point.
-        first: residual of the law at the start.
+        unsolved: mask of unsolved worlds.
+        proximal: mask of worlds with proximal problems.  Without one, a world stays at the present point.
+        initial_residual: residual of the law at the start.
 
     Returns the residual of the law of all worlds.
     """
-    # `place_problem` moves the worlds of `back` to coulomb.good
+    # coulomb.good: the point to which `set_problem` moves the worlds of `back`
     for i in range(m.nv):
         d.coulomb.good[i] = where(proximal, d.coulomb.start[i], d.qacc[i])
-    residual = place_problem(m, d, chosen=left, back=left, shifted=false_mask(d), stiffness=1.0)
-    worse = left & not_(residual <= first)
+    residual = set_problem(m, d, chosen=unsolved, back=unsolved, shifted=false_mask(d), stiffness=1.0)
+    worse = unsolved & not_(residual <= initial_residual)
     if any_(worse):
         copy_vector(m, d.coulomb.warm, d.coulomb.good)
-        residual = place_problem(m, d, chosen=worse, back=worse, shifted=false_mask(d), stiffness=1.0)
+        residual = set_problem(m, d, chosen=worse, back=worse, shifted=false_mask(d), stiffness=1.0)
     return residual
 
 
 # ---- the iterations --------------------------------------------------------------------------------------------------
 @kernel
 def first_problem(m, d, live, residual):
-    """Sets the first problem in the `live` worlds: that which finds the zones, or the law close to its solution.
+    """Sets the first problem in the `live` worlds: the one that finds the zones, or the law if its residual is small.
 
     residual: that of the law at the start.  Returns (stiffness s, residual) of the problems.
     """
@@ -223,14 +228,14 @@ def first_problem(m, d, live, residual):
         store_problem(m, d)
         stiffness = where(live & not_(residual <= CLOSE * norm_of_forces(m, d)), SOFT, stiffness)
         none = false_mask(d)
-        residual = place_problem(m, d, chosen=live, back=none, shifted=none, stiffness=stiffness)
+        residual = set_problem(m, d, chosen=live, back=none, shifted=none, stiffness=stiffness)
         start_friction(d, live)
     return stiffness, residual
 
 
 @kernel
 def iterate_problem(m, d, live, proximal, residual, rho, niter):
-    """Moves the `live` worlds by one iteration of their method: proximal in worlds of that mask, else primal-dual.
+    """Moves the `live` worlds by one iteration: of the proximal method in `proximal` worlds, else the primal-dual one.
 
     residual: norm of the problem's residual.  rho: factor of the trial force, over Dt.  niter: earlier iterations.
     Returns (residual, length of the step).
@@ -251,19 +256,19 @@ def has_solved(m, d, scale, residual, proximal, is_law, stalled, hopeless):
 
     - Any problem: the residual is below the tolerance.
     - A problem that is not the law: it is below the part ROUGH, or PART of a proximal problem, of the forces.
-    - The law, without progress (`stalled`): the residual is rounding of its terms, and not large.
-    - The law, when it would be given up (`hopeless`): the residual is small or rounding (`is_unsolved`).
+    - The law, in worlds without progress (`stalled`): the residual is rounding of its terms, and not large.
+    - The law, in worlds that would give it up (`hopeless`): the residual is small or rounding (`is_unsolved`).
 
-    scale * residual: compared with the tolerance.  is_law: mask of worlds whose problem is the law.
+    scale: of the residual in the test of the tolerance.  is_law: mask of worlds whose problem is the law.
     """
     solved = scale * residual <= m.opt_tolerance[0]
     _, _, large = gradient_limits(d)
-    stalled = stalled & is_law & not_(solved) & (residual <= large * norm_of_forces(m, d))
-    if any_(stalled):
-        solved = solved | (stalled & is_rounding_of_terms(m, d))
-    hopeless = hopeless & is_law
-    if any_(hopeless & not_(solved)):
-        solved = solved | (hopeless & not_(is_unsolved(m, d, scale, residual)))
+    stalled_law = stalled & is_law & not_(solved) & (residual <= large * norm_of_forces(m, d))
+    if any_(stalled_law):
+        solved = solved | (stalled_law & is_rounding_of_terms(m, d))
+    hopeless_law = hopeless & is_law
+    if any_(hopeless_law & not_(solved)):
+        solved = solved | (hopeless_law & not_(is_unsolved(m, d, scale, residual)))
     accurate_enough = where(proximal, PART, ROUGH) * norm_of_forces(m, d)
     return solved | (not_(is_law) & (residual <= accurate_enough))
 
@@ -275,26 +280,27 @@ def coulomb_newton(m, d):
     Each world solves a sequence of problems, the last of which is the law.
     Numbers of each world:
         stiffness: s of its problem, 1 of the law.  proximal: mask of worlds with proximal problems.
-        residual: norm of its problem's residual.  first: that at the problem's start.  initial: the law's at the start.
+        residual: norm of its problem's residual.  start_residual: that at the problem's start.
+        initial_residual: norm of the law's residual at the start of the solve.
         least: least residual of its problem.  too_large: residual above which the problem is given up.
-        niter: iterations.  idle: consecutive ones without progress.  step: length of the last step.
+        niter: iterations.  idle: consecutive iterations without progress.  step: length of the last step.
         rho: factor of the trial force, over Dt.
     Masks of worlds:
         live: takes the next step.  unsolved: has not solved the law; it is not live if it has given up.
-        slow: this iteration made no progress.  hopeless: further iterations do not solve its problem.
+        slow: this iteration made no progress (HALVED).  hopeless: further iterations do not solve its problem.
     """
     d.coulomb.fixed[0] = 1  # the next line search keeps the friction bounds fixed
     start_newton(m, d)
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
-    _, initial = evaluate(m, d)
+    _, initial_residual = evaluate(m, d)
     active = d.active[0] > 0.0
-    live = (scale * initial > tolerance) & active
+    live = (scale * initial_residual > tolerance) & active
     unsolved = live
     proximal, niter = false_mask(d), 0.0
     # the law has no cost, and the start no step: niter is 0 in every world
-    record_iteration(d, k=0, cost=0.0, gradient=scale * initial, improvement=niter, step=niter)
-    stiffness, residual = first_problem(m, d, live, initial)
+    record_iteration(d, k=0, cost=0.0, gradient=scale * initial_residual, improvement=niter, step=niter)
+    stiffness, residual = first_problem(m, d, live, initial_residual)
     idle, rho = 0.0, RHO
     least = residual
     too_large = give_up_residual(m, d, residual)
@@ -320,23 +326,24 @@ def coulomb_newton(m, d):
         finished = solved & is_law
         live, unsolved = live & not_(finished), unsolved & not_(finished)
 
-        # problems that begin
+        # problems that begin, in worlds whose last problem was solved or given up
         ended = (solved & not_(is_law)) | given_up
         if any_(ended):
-            proximal, stiffness, first = next_problem(m, d, solved & not_(is_law), given_up, proximal, stiffness)
+            to_stiffer = solved & not_(is_law)
+            proximal, stiffness, start_residual = next_problem(m, d, to_stiffer, given_up, proximal, stiffness)
             live = live & (stiffness > SOFTEST)
             begins = live & ended
             # the law may be solved at the start
-            finished = begins & not_(stiffness < 1.0) & (scale * first <= tolerance)
+            finished = begins & not_(stiffness < 1.0) & (scale * start_residual <= tolerance)
             live, unsolved = live & not_(finished), unsolved & not_(finished)
-            residual = first
-            least = where(begins, first, least)
-            too_large = where(begins, give_up_residual(m, d, first), too_large)
+            residual = start_residual
+            least = where(begins, start_residual, least)
+            too_large = where(begins, give_up_residual(m, d, start_residual), too_large)
             idle = where(begins, 0.0, idle)
             rho = where(begins, RHO, rho)
     failed = active & not_(residual < FAR)
     if any_(unsolved):
-        residual = leave_unsolved(m, d, unsolved, proximal, initial)
+        residual = leave_unsolved(m, d, unsolved, proximal, initial_residual)
         failed = failed | (unsolved & is_unsolved(m, d, scale, residual))
     store_diagnostics(d, niter, scale * residual, gap=0.0)  # the law has no cost
     warn(d, NOT_CONVERGED, failed)

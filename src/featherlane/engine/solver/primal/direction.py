@@ -18,8 +18,8 @@ def newton_direction(m, d):
     """Computes primal.search = p = -H^-1 grad, but not M p and J p.
 
     Returns (uphill, p . grad).  The slope p . grad of the cost is negative if H is positive definite.  In worlds of the
-    mask `uphill` it is not: rounding has cost H its positive pivots (float32, ill-conditioned M).  There, p is -grad
-    over the diagonal of M.
+    mask `uphill` it is not: by rounding, H has pivots that are not positive (float32, ill-conditioned M).  There, p is
+    -grad over the diagonal of M.
     """
     for i in range(m.nv):
         d.primal.search[i] = -d.primal.grad[i]
@@ -43,12 +43,12 @@ def search_direction(m, d):
     """Computes p = -H^-1 grad in primal.search, M p in primal.Mv, and its rows J p.
 
     Returns (predicted, descent rate).  `predicted` is the decrease of the cost by its quadratic model, which is
-    grad . H^-1 grad / 2.  It is FAR if p is the scaled gradient, or if H is not the cost's Hessian (`leaves_out`).
-    The descent rate is -p . grad.
+    grad . H^-1 grad / 2.  It is FAR if p is -grad over the diagonal of M, or if H is not the cost's Hessian
+    (`leaves_out`).  The descent rate is -p . grad.
     Writes: also primal.slot.  Until `list_slots`, it lacks the contact slots that only finished worlds have.
     """
     list_live_slots(d)  # writes primal.slot
-    scaled_gradient, slope = newton_direction(m, d)  # mask of worlds in which p is the scaled gradient; p . grad
+    uphill, slope = newton_direction(m, d)  # writes primal.search
     metric_times(m, d, d.primal.search, d.primal.Mv)
     compute_row_products(m, d, d.primal.search, d.primal.row_v, d.primal.con_z)
-    return where(scaled_gradient | leaves_out(d), FAR, -0.5 * slope), -slope
+    return where(uphill | leaves_out(d), FAR, -0.5 * slope), -slope

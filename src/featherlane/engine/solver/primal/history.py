@@ -5,12 +5,12 @@ from featherlane.engine.dynamics.inertia.metric import inverse_metric_times
 from featherlane.engine.solver.primal.line_search import FAR
 from featherlane.engine.solver.vectors import copy_vector
 
-ROUNDING = 1e-3  # relative, of a sum whose terms cancel, also in float32
+ROUNDING = 1e-3  # of the sum of absolute terms: rounding of a sum whose terms cancel, also in float32
 
 
 @kernel
 def record_iteration(d, k, cost, gradient, improvement, step):
-    """Records point k: scaled cost and gradient there, the iteration's decrease of cost, and its step length."""
+    """Records point k: scaled cost and gradient there, and the iteration's decrease of cost and step length."""
     if d.want_history and k < d.nrecord:
         d.stat_cost[k] = cost
         d.stat_gradient[k] = gradient
@@ -32,17 +32,17 @@ def half_gradient_product(m, d):
 
     If M is not positive definite, the product may be negative by more than rounding and is no bound: returns FAR.
     """
-    product, size = 0.0, 0.0
+    product, absolute = 0.0, 0.0  # sums of the terms, and of their absolute values
     for i in range(m.nv):
         term = d.primal.grad[i] * d.primal.Mgrad[i]
         product = product + term
-        size = size + fabs(term)
-    return where(product < -ROUNDING * size, FAR, fmax(0.5 * product, 0.0))
+        absolute = absolute + fabs(term)
+    return where(product < -ROUNDING * absolute, FAR, fmax(0.5 * product, 0.0))
 
 
 @kernel
 def primal_gap(m, d):
-    """Returns 1/2 g^T M^-1 g, an upper bound of the cost above its minimum: the cost's Hessian is at least M.
+    """Returns 1/2 g^T M^-1 g, an upper bound of cost minus minimum, because the cost's Hessian is at least M.
 
     Source: MuJoCo documentation, Computation, "Algorithms" (warm start).
     """

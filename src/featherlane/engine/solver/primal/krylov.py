@@ -33,9 +33,9 @@ VECTORS = 6  # largest number of Krylov vectors, as declared
 
 @kernel
 def mark_slipping(d, live):
-    """Stores the rates D / T of slipping contacts in krylov.rate, 0 of others; returns a mask of worlds with slip.
+    """Stores D / T of slipping contacts in krylov.rate, and 0 of all others; returns a mask of `live` worlds with slip.
 
-    In worlds that are not `live`, no contact slips.
+    In worlds that are not `live`, all rates are 0.
     """
     found = false_mask(d)
     for k in range(d.ncon_slot[0]):
@@ -50,7 +50,8 @@ def mark_slipping(d, live):
 def multiply_by_bound_change(m, d, x, out):
     """Computes out = H^-1 N x after `mark_slipping`.
 
-    N x: forces (D / T) (n . velocity by x) y_i along the friction directions i of each slipping contact.
+    N x: forces (D / T) (n . u) y_i along the friction directions i of each slipping contact, with u the relative
+    velocity at the contact by the joint velocities x.
     Scratch: con_motion, con_wrench, primal.search, primal.Mv.
     """
     compute_body_motions(m, d, x, d.con_motion)
@@ -58,7 +59,7 @@ def multiply_by_bound_change(m, d, x, out):
     clear_vector(m, out)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1 and any_(d.krylov.rate[k] > 0.0):
-            # s = (D / T) (n . velocity by x): the force along friction direction i is s y_i, along n it is 0
+            # s = (D / T) (n . u): the force along friction direction i is s y_i, along n it is 0
             s = d.krylov.rate[k] * dot(d.con_basis[k].rows[0], relative_velocity(d, k, d.con_motion))
             add_basis_force(d, k, (0.0, s * d.primal.con_y[k][1], s * d.primal.con_y[k][2]))
             if d.con_dim[k] > 3:
@@ -71,9 +72,9 @@ def multiply_by_bound_change(m, d, x, out):
 def add_krylov_terms(m, d, todo, enough):
     """Adds up to VECTORS terms to krylov.x by GCR in the worlds `todo`, until r . r of krylov.r is at most `enough`.
 
-    p_j = r, less the parts that make its image q_j orthogonal to the earlier ones.
+    p_j = r minus a multiple of each earlier direction, such that its image q_j is orthogonal to the earlier images.
     a = q_j.r / q_j.q_j;  x += a p_j;  r -= a q_j.
-    Returns the mask of worlds with a larger residual.
+    Returns the mask of worlds in which r . r is still larger.
     """
     for j in range(VECTORS):
         if not any_(todo):
@@ -87,22 +88,22 @@ def add_krylov_terms(m, d, todo, enough):
             d.krylov.p[start_j + i], d.krylov.q[start_j + i] = p, q
         # q_j -= (q_e . q_j / q_e . q_e) q_e makes it orthogonal to each earlier q_e; the same for p_j
         for e in range(j):
-            qq_j, qq = zeros(2)
+            qe_qj, qe_qe = zeros(2)
             for i in range(m.nv):
                 q = d.krylov.q[m.nv * e + i]
-                qq_j = fma(q, d.krylov.q[start_j + i], qq_j)
-                qq = fma(q, q, qq)
-            part = qq_j / where(qq > 0.0, qq, 1.0)  # q_e is 0 in worlds without slip
+                qe_qj = fma(q, d.krylov.q[start_j + i], qe_qj)
+                qe_qe = fma(q, q, qe_qe)
+            factor = qe_qj / where(qe_qe > 0.0, qe_qe, 1.0)  # q_e is 0 in worlds without slip
             for i in range(m.nv):
-                d.krylov.p[start_j + i] = fma(-part, d.krylov.p[m.nv * e + i], d.krylov.p[start_j + i])
-                d.krylov.q[start_j + i] = fma(-part, d.krylov.q[m.nv * e + i], d.krylov.q[start_j + i])
+                d.krylov.p[start_j + i] = fma(-factor, d.krylov.p[m.nv * e + i], d.krylov.p[start_j + i])
+                d.krylov.q[start_j + i] = fma(-factor, d.krylov.q[m.nv * e + i], d.krylov.q[start_j + i])
         # step a along p_j
-        qr, qq = zeros(2)
+        qj_r, qj_qj = zeros(2)
         for i in range(m.nv):
             q = d.krylov.q[start_j + i]
-            qr = fma(q, d.krylov.r[i], qr)
-            qq = fma(q, q, qq)
-        a = where(todo, qr / where(qq > 0.0, qq, 1.0), 0.0)
+            qj_r = fma(q, d.krylov.r[i], qj_r)
+            qj_qj = fma(q, q, qj_qj)
+        a = where(todo, qj_r / where(qj_qj > 0.0, qj_qj, 1.0), 0.0)  # q_j is 0 in worlds without slip
         for i in range(m.nv):
             d.krylov.x[i] = where(todo, fma(a, d.krylov.p[start_j + i], d.krylov.x[i]), d.krylov.x[i])
             d.krylov.r[i] = where(todo, fma(-a, d.krylov.q[start_j + i], d.krylov.r[i]), d.krylov.r[i])
@@ -111,22 +112,22 @@ def add_krylov_terms(m, d, todo, enough):
 
 
 @kernel
-def correct_direction(m, d, live, part, cycles):
+def correct_direction(m, d, live, accuracy, cycles):
     """Solves (1 - H^-1 N) x = krylov.newton for krylov.x by GCR, from x = krylov.newton, in `live` worlds.
 
     `mark_slipping` has stored the rates of N.
 
     Args:
         live: mask of worlds.
-        part: the method stops if the residual |r| is at most this part of |krylov.newton|.
+        accuracy: the method stops if the residual |r| is at most this part of |krylov.newton|.
         cycles: restarts of GCR, of VECTORS products each.
 
-    Returns the mask of worlds with a larger residual.
+    Returns the mask of worlds in which the residual is still larger.
     """
     copy_vector(m, d.krylov.newton, d.krylov.x)
-    # residual of the first x: r = newton - (1 - H^-1 N) newton = H^-1 N newton
+    # residual of the initial x: r = newton - (1 - H^-1 N) newton = H^-1 N newton
     multiply_by_bound_change(m, d, d.krylov.x, d.krylov.r)  # writes krylov.r
-    enough = part * part * dot_product(m, d.krylov.newton, d.krylov.newton)
+    enough = accuracy * accuracy * dot_product(m, d.krylov.newton, d.krylov.newton)
     todo = live & (dot_product(m, d.krylov.r, d.krylov.r) > enough)
     for _ in range(cycles):
         todo = add_krylov_terms(m, d, todo, enough)

@@ -13,8 +13,8 @@ from featherlane.engine.solver.rows.contacts import add_contact_rounding, add_co
 from featherlane.engine.solver.rows.laws import bounded_force, bounded_slope, fold_laws, one_sided_slope
 
 FAR = 1e30  # stands for infinity
-EXTRA = 50  # evaluations beyond `ls_iterations` to find a point with a lower cost than the start
-LATE = 2  # evaluations before float64 tests for rounding, and before Newton steps are compared by their slopes
+EXTRA = 50  # evaluations beyond `ls_iterations`, in worlds without a point whose cost is below the start's
+LATE = 2  # in float64 the first evaluation that tests for rounding; also the last one that does not test Newton's speed
 # relative errors of one rounding, in float64 and float32
 ROUNDING, ROUNDING32 = 1.1e-16, 6e-8
 UPHILL = 8  # evaluations without descent after which the slope at the start of the line is checked
@@ -65,8 +65,9 @@ def line_terms(m, d):
 
 @kernel
 def bounded_row_rounding(row, x, v, reach):
-    """Returns |v f| of a row, with f the larger of its forces at both ends of a step."""
-    (f, _), (f_then, _) = bounded_force(row, x), bounded_force(row, fma(reach, v, x))
+    """Returns |v f| of a row, with f the larger of its forces at step lengths 0 and `reach`."""
+    f, _ = bounded_force(row, x)
+    f_then, _ = bounded_force(row, fma(reach, v, x))
     return fabs(v) * fmax(fabs(f), fabs(f_then))
 
 
@@ -92,22 +93,23 @@ def line_rounding(m, d, reach):
 def slope_tolerance(m, scale, p_squared):
     """Returns the |slope| at which a line search ends: tolerance * ls_tolerance * |p| / scale, as in MuJoCo.
 
-    scale: 1 / trace of M, of the gradient in the test of convergence.  p_squared: |p|^2.
+    scale: 1 / trace of M; the test of convergence compares scale |grad| with the tolerance.  p_squared: |p|^2.
     """
     return m.opt_tolerance[0] * m.opt_ls_tolerance[0] * sqrt(p_squared) / scale
 
 
 @kernel
 def line_search(m, d, q1, q2, enough, live):
-    """Returns the step length, a root of the slope, by `step_length` without its shortcut for full steps."""
+    """Returns the step length of each world, a root of the slope: `step_length` without its shortcut for full steps."""
     return step_length(m, d, q1, q2, enough, full_enough=0.0, live=live)
 
 
 @kernel
 def next_length(a, g, h, lo, hi, is_fast):
-    """Returns Newton's next step length a - g / h if it is in the bracket and Newton is fast, else the middle of that.
+    """Returns Newton's next step length a - g / h if it is in the bracket, else the middle of the bracket.
 
-    g, h: slope and its derivative at a.  is_fast: mask.  lo, hi: bracket; an open one (hi = FAR) ends at 4 lo + 1.
+    g, h: slope and its derivative at a.  lo, hi: bracket; an open one (hi = FAR) ends at 4 lo + 1.
+    is_fast: mask of worlds in which Newton reduces the slope fast.  If it is false, the step length is the middle.
     """
     newton = a - g / h
     middle = 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0)))
@@ -122,20 +124,22 @@ def step_length(m, d, q1, q2, enough, full_enough, live):
     - A world ends if its |slope| is at most `enough`, or is rounding.  At the first evaluation, of the full step, it
       also ends if its |slope| is at most `full_enough`.
     - While elliptic contacts slip, the slope is not piecewise linear, and where its curvature jumps Newton may approach
-      the root slowly from one side.  So a bisection follows if two evaluations do not reduce the slope to a quarter.
+      the root slowly from one side.  So the bracket is halved if two evaluations do not reduce the slope to a quarter.
     - If evaluations run out, the result is the lower end of the bracket, whose cost is below the start's.  If this end
       is still 0, up to EXTRA further evaluations follow.
     - The result is 0 if the line rises from its start, because its direction is rounding, and for worlds not in `live`.
 
     q1, q2: coefficients of `line_terms`.  live: mask.
     """
-    # resolution: of a step length, relative;  first_test: first evaluation that compares the slope with its rounding
-    resolution, first_test = 1e-15, LATE
+    resolution = 1e-15  # relative, of a step length
+    first_test = LATE  # first evaluation that compares the slope with its rounding
     if single_precision(d):
-        resolution, first_test = 1e-7, 0
-    lo, hi, a = 0.0, FAR, 1.0  # bracket of the root, and present step length
+        resolution = 1e-7
+        first_test = 0
+    lo, hi = 0.0, FAR  # bracket of the root
+    a = 1.0  # present step length
     slope_before = FAR  # |slope| two evaluations before
-    rounding_unknown = 1  # 0 as soon as `enough` is at least the slope's rounding
+    rounding_unknown = 1  # 1 until `enough` is at least the slope's rounding
     searching = live
     for k in range(m.opt_ls_iterations + EXTRA):
         g, h = cost_slope(m, d, a, q1, q2)
@@ -161,7 +165,7 @@ def step_length(m, d, q1, q2, enough, full_enough, live):
             searching = searching & not_(out_of_evaluations)
         if not any_(searching):
             break
-        # every second evaluation is compared with the one two before
+        # Newton is fast if two evaluations reduce the slope to a quarter: tested in every second evaluation
         is_fast = true_mask(d)
         if k % 2 == 1:
             if k > LATE:

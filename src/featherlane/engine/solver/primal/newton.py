@@ -7,9 +7,10 @@ of the solution than at the minimum along p.  This saves up to 3 % of the iterat
 
 A world stops if one of these holds:
 - Its gradient is below the tolerance.
-- Its gradient is rounding: then the slope along the next step is, too.  In float32 each component is compared with the
-  rounding of its terms, because opposing contacts cancel to a thousandth of their forces, whose last digits are noise.
-  A step in which a row switched may then be the last one, too.
+- Its gradient is rounding: then the slope along the next step is also rounding.  In float32 each component is compared
+  with the rounding of its terms, because opposing contacts cancel to a thousandth of their forces: the last digits of
+  the forces are noise.
+  By this test, a world may also stop after a step in which a row switched.
 - It makes no progress for PATIENCE steps, or its step has length 0.
 A gain of cost below the tolerance does not end a solve: if the cost is large or the step short, it does not bound the
 gradient.
@@ -47,7 +48,7 @@ from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.rows.rows import list_slots
 
 PATIENCE = 20  # consecutive steps that lower neither cost nor gradient
-EXACT = 4e-6  # of the forces, 32 roundings: residual of an exact float32 step; if larger, another step helps
+EXACT = 4e-6  # of the forces, 32 roundings: gradient after an exact float32 step; if larger, another step helps
 FULL = 0.5  # of the start's slope: if a full step's slope is at most this, its rows are closer to the solution's
 EXACT_FALL = 0.05  # an exact step reduces the gradient to rounding level, by much more than this factor
 
@@ -57,14 +58,15 @@ def newton(m, d):
     """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap.
 
     Numbers of each world:
-        scale: 1 / trace of M, of cost and gradient.  gradient: its norm.  least: the least one so far.
-        predicted, descent_rate: decrease of the cost's quadratic model, and -p . grad.
+        scale: 1 / trace of M, of cost and gradient in the test of the tolerance.
+        gradient: norm of the gradient.  least: the least norm so far.
+        predicted, descent_rate: decrease of the cost's quadratic model by the full step, and -p . grad.
         a: step length.  gain: decrease of the cost.
-        niter: iterations of the world (n: those of the tile).  idle: consecutive ones in which it is stalled.
+        niter: iterations of the world (n: those of the tile).  idle: consecutive iterations in which it is stalled.
     Masks of worlds:
         live: takes the next step.
         unsolved: has not converged; it is not live if it has given up.
-        exact_search: its steps end at the minimum along the line; else a full step may be taken, see above.
+        exact_search: its steps end at the minimum along the line; else a full step may be taken, see FULL.
         slow: its gradient is more than half of the least one before.
         stalled: slow, and its cost changed by no more than rounding.
         switched: a row switched in this step.
@@ -78,7 +80,8 @@ def newton(m, d):
     unsolved = live
     slow = false_mask(d)
     exact_search = false_mask(d) if has_pyramids(m) else live
-    n, niter, idle = 0, 0.0, 0.0
+    n = 0
+    niter, idle = 0.0, 0.0
     least = gradient
     # the start has no step: niter is 0 in every world
     record_iteration(d, k=0, cost=scale * cost, gradient=scale * gradient, improvement=niter, step=niter)
@@ -103,7 +106,7 @@ def newton(m, d):
             switched = find_switching_worlds(m, d, a)
         advance_rows(m, d, a)  # writes qacc, primal.Ma and the rows
         cost_before, gradient_before = cost, gradient
-        cost, gradient = evaluate(m, d)
+        cost, gradient = evaluate(m, d)  # writes primal.grad, qfrc_constraint
         gain = cost_before - cost
         n = iteration + 1
         niter = where(live, niter + 1.0, niter)
@@ -134,9 +137,10 @@ def is_exact_step(m, d, live, switched, fell, stalled, gradient):
 
     A step is exact if the gradient is small (`balanced`), and either no row switched and the gradient fell to rounding
     level, or the gradient stays at its least value (`stalled`).  If H is ill-conditioned, a step may not be exact.
-    If only one of balanced, stalled and "no row switched" holds, the terms of the gradient decide: rows that switch in
-    the last step, or alternate, leave no more than rounding.
-    live, switched, stalled: masks of `newton`.  fell: mask; the gradient fell to EXACT_FALL of the last one.
+    Otherwise, if any of balanced, stalled and "no row switched" holds, the terms of the gradient decide: rows that
+    switch in the last step, or alternate, leave no more than rounding.
+    live, switched, stalled: masks of `newton`.  fell: mask of worlds whose gradient fell to EXACT_FALL of that
+        before the step, or below.
     """
     balanced = gradient <= EXACT * norm_of_forces(m, d)
     exact = ((not_(switched) & fell) | stalled) & balanced
@@ -166,7 +170,7 @@ def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
     if any_(stopped):
         accurate, gradient, niter = refine_solution(m, d, stopped, gradient, niter, n)
         forces = norm_of_forces(m, d)
-    # comparisons with a gradient that is not a number are false
+    # a NaN gradient is large, and not small: comparisons with it are false
     is_small = gradient <= small * forces
     is_large = not_(gradient <= large * forces)
     failed = unsolved & (live | not_(is_small))

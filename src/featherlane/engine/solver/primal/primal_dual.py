@@ -56,9 +56,10 @@ from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces, friction_dot
 from featherlane.engine.solver.vectors import clear_vector, dot_product, replace_vector
 
-EXACT, INEXACT = 1e-4, 0.03  # the Krylov method stops at this part of the right-hand side; bounds of the part
-REACH = 1.1  # largest rho |y| over b
-EARLY, SHARE = 4, 0.7  # in so many first iterations, contacts with this part of the largest violation change, too
+EXACT, INEXACT = 1e-4, 0.03  # bounds of the accuracy: residual of the Krylov method, over its right-hand side
+REACH = 1.1  # largest e T over b
+EARLY = 4  # number of first iterations in which more than one contact of a body may change its zone
+SHARE = 0.7  # of the body's largest violation: in these iterations, contacts with a larger violation change
 FULL = 0.5  # of the start's slope: a full step is taken if its slope is at most this
 CLOSE = 1e-2  # of the start's slope: a line search ends there
 
@@ -78,7 +79,7 @@ def store_friction_sum(d, k, out, a, x, b, y):
 
 @kernel
 def clear_contact(d, k, out):
-    """Sets the components of contact k to 0."""
+    """Sets the values of contact k in `out`, a field like con_y, to 0."""
     out[k] = zeros(3)
     if d.con_dim[k] > 3:
         out[TURN, k] = zeros(3)
@@ -105,29 +106,29 @@ def store_trial_force(d, k, rho):
     T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
     e = fmin(rho * d.coulomb.Dt[k], Dt)
     e = where(e * T > REACH * b, REACH * b / where(T > 0.0, T, 1.0), e)
-    part = 1.0 - e / where(Dt > 0.0, Dt, 1.0)
-    store_friction_sum(d, k, d.coulomb.trial, part, d.coulomb.friction, -e, d.primal.con_y)
+    x_factor = 1.0 - e / where(Dt > 0.0, Dt, 1.0)  # Dt is 0 in worlds without the contact
+    store_friction_sum(d, k, d.coulomb.trial, x_factor, d.coulomb.friction, -e, d.primal.con_y)
     z_length = sqrt(friction_dot(d, k, d.coulomb.trial, d.coulomb.trial))
-    # w, which is read only if |z| > b
-    d.coulomb.friction[k][0] = b * e / where(z_length > b, fma(-b, part, z_length), 1.0)
+    # w is read only if |z| > b: the divisor 1 elsewhere avoids a division by 0
+    d.coulomb.friction[k][0] = b * e / where(z_length > b, fma(-b, x_factor, z_length), 1.0)
     return z_length
 
 
 @kernel
 def store_violation(d, k, rho):
-    """Stores the violation of contact k: by how much its trial force crosses the bound, 0 if its zone does not change.
+    """Stores the violation of contact k: ||z| - b| [N] if its trial force z is in another zone than before, else 0.
 
     Writes: the violation to coulomb.trial[k][0], and to con_wrench[body][0] of both bodies if it is their largest;
             z to coulomb.trial and its w to coulomb.friction[k][0] (`store_trial_force`).
     """
     z_length = store_trial_force(d, k, rho)
     b = friction_bound(d, k, d.primal.con_y)
-    body, other = d.con_body[k, 0], d.con_body[k, 1]
+    pushed, other = d.con_body[k, 0], d.con_body[k, 1]
     stuck, slipped = zone_before(d, k)
     changes_zone = (stuck & (z_length > b)) | (slipped & not_(z_length > b))
     violation = where(changes_zone, fabs(z_length - b), 0.0)
     d.coulomb.trial[k][0] = violation
-    d.con_wrench[body][0] = fmax(d.con_wrench[body][0], violation)
+    d.con_wrench[pushed][0] = fmax(d.con_wrench[pushed][0], violation)
     if other > 0:
         d.con_wrench[other][0] = fmax(d.con_wrench[other][0], violation)
 
@@ -152,9 +153,9 @@ def store_zone(d, k, share):
     """Sets coulomb.zone of contact k, w and t, from its trial force z.
 
     With a violation below `share` of its bodies' largest one, the contact stays in its zone.
-        slips:           w of z,       t = z / |z|
-        keeps slipping:  w = Dt / 2,   t = x / |x|    with |z| < b, w of z would be above Dt or negative
-        sticks:          w = Dt,       t = 0          also w of z at |z| = b
+        slips:           w of z,       t = z / |z|    w of z: the formula at the top of this file
+        keeps slipping:  w = Dt / 2,   t = x / |x|    although |z| < b, where w of z is above Dt or negative
+        sticks:          w = Dt,       t = 0          the limit of w of z at |z| = b
         open (b = 0):    w = 0,        t = 0
     Reads:  the outputs of `store_violation`: trial = z, trial[k][0] = the violation, friction[k][0] = w of z, and
             con_wrench[body][0] = the largest violation of the body.
@@ -165,7 +166,7 @@ def store_zone(d, k, share):
     x_length = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
     stuck, slipped = zone_before(d, k)
     pushes = b > 0.0
-    # waits: its zone would change, but another contact of its bodies violates its bound by more
+    # worlds in which the zone would change, but another contact of the bodies violates its bound by more
     waits = pushes & (violation > 0.0) & (violation < share * largest_violation(d, k))
     keeps_sticking = waits & stuck
     keeps_slipping = waits & slipped & (x_length > 0.0)
@@ -173,22 +174,23 @@ def store_zone(d, k, share):
     w = where(slips, d.coulomb.friction[k][0], where(keeps_slipping, 0.5 * Dt, Dt))
     d.coulomb.zone[k][0] = where(pushes, w, 0.0)
     # t = z / |z|, x / |x| or 0
-    z_part, x_part = inverse_where(slips, z_length), inverse_where(keeps_slipping, x_length)
-    store_friction_sum(d, k, d.coulomb.zone, z_part, d.coulomb.trial, x_part, d.coulomb.friction)
+    z_factor = inverse_where(slips, z_length)
+    x_factor = inverse_where(keeps_slipping, x_length)
+    store_friction_sum(d, k, d.coulomb.zone, z_factor, d.coulomb.trial, x_factor, d.coulomb.friction)
 
 
 @kernel
 def choose_zones(m, d, live, rho, share):
     """Sets coulomb.zone of all contacts, w and t, from the rows and coulomb.friction.
 
-    Of the contacts of a body, only those with nearly the largest violation change between sticking and slipping.
-    Sets coulomb.pushes = 1 for contacts that push in a `live` world.  The others get zone and friction 0.
+    Of the contacts of a body, only those with at least `share` of its largest violation change their zone.
+    Sets coulomb.pushes = 1 for contacts that push in a `live` world.  All other contacts get zone and friction 0.
     Scratch: con_wrench, coulomb.trial.
 
     Args:
         live: mask of worlds.
         rho: e over Dt.
-        share: part of the largest violation of a body from which a contact changes.
+        share: part of the largest violation of a body, at most 1.
     """
     clear_body_forces(m, d)  # con_wrench[body][0]: largest violation, 0 at first
     for k in range(d.ncon_slot[0]):
@@ -210,7 +212,7 @@ def choose_zones(m, d, live, rho, share):
 def use_model_friction(m, d):
     """Replaces the friction of the law in primal.grad by that of the model: grad -= J^T (model - law).
 
-    Along friction direction i, the law's friction is s y_i, the model's c t_i - w y_i with c = b + w t . y.  So the
+    Along friction direction i, the law's friction is s y_i, the model's c t_i - w y_i (`model_friction`).  So the
     difference is c t_i - (w + s) y_i.
     Scratch: coulomb.trial (the difference), con_wrench, krylov.image (J^T of it).
     """
@@ -235,12 +237,12 @@ def substitute_zone_points(d):
 
     The friction directions become -(b / w) t: the law slips along t there, or sticks if t = 0.
     H is assembled by the law at this point, so it becomes that of the model.
-    Writes: primal.con_y; the former values to coulomb.trial, for `restore_points`.
+    Writes: primal.con_y; its previous values to coulomb.trial, for `restore_points`.
     """
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
             w = d.coulomb.zone[k][0]
-            T = friction_bound(d, k, d.primal.con_y) / where(w > 0.0, w, 1.0)  # w = 0 in worlds in which it is open
+            T = friction_bound(d, k, d.primal.con_y) / where(w > 0.0, w, 1.0)  # open: w = b = 0
             store_friction_sum(d, k, d.coulomb.trial, a=1.0, x=d.primal.con_y, b=0.0, y=d.primal.con_y)
             store_friction_sum(d, k, d.primal.con_y, a=-T, x=d.coulomb.zone, b=0.0, y=d.coulomb.zone)
 
@@ -265,14 +267,14 @@ def store_friction(d):
             store_friction_sum(d, k, d.coulomb.friction, c, d.coulomb.zone, -w, d.primal.con_y)
             x_length = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
             b = friction_bound(d, k, d.primal.con_y)
-            part = where(x_length > b, b / where(x_length > b, x_length, 1.0), 1.0)
-            store_friction_sum(d, k, d.coulomb.friction, a=part, x=d.coulomb.friction, b=0.0, y=d.coulomb.friction)
+            factor = where(x_length > b, b / where(x_length > b, x_length, 1.0), 1.0)
+            store_friction_sum(d, k, d.coulomb.friction, a=factor, x=d.coulomb.friction, b=0.0, y=d.coulomb.friction)
 
 
 # ---- an iteration --------------------------------------------------------------------------------------------------
 @kernel
 def set_direction(m, d, chosen, x):
-    """Sets primal.search = x in the chosen worlds, 0 in the others, and its products: M p in primal.Mv, J p in rows."""
+    """Sets p = primal.search to x in the chosen worlds, else to 0; computes M p (Mv) and J p (row_v, con_z)."""
     for i in range(m.nv):
         d.primal.search[i] = where(chosen, x[i], 0.0)
     metric_times(m, d, d.primal.search, d.primal.Mv)
@@ -280,20 +282,20 @@ def set_direction(m, d, chosen, x):
 
 
 @kernel
-def solve_with_moving_bounds(m, d, live, part):
+def solve_with_moving_bounds(m, d, live, accuracy):
     """Computes krylov.x = -(H - N)^-1 r, the direction with moving bounds, from primal.search = -H^-1 r.
 
     Writes: krylov.newton = primal.search; krylov.x, equal to it in worlds without slip.
 
     Args:
         live: mask of worlds in which contacts may slip.
-        part: accuracy, the residual of the Krylov method as a part of the right-hand side.
+        accuracy: residual of the Krylov method, as a part of the right-hand side.
     """
     for i in range(m.nv):
         d.krylov.newton[i], d.krylov.x[i] = d.primal.search[i], d.primal.search[i]
     slips = mark_slipping(d, live)
     if any_(slips):
-        correct_direction(m, d, slips, part, cycles=1)  # writes krylov.x
+        correct_direction(m, d, slips, accuracy, cycles=1)  # writes krylov.x
         replace_vector(m, not_(slips), d.krylov.newton, d.krylov.x)
 
 
@@ -303,7 +305,7 @@ def newton_step(m, d, live, residual, rho, niter):
 
     Args:
         live: mask of worlds.
-        residual: norm of the law's residual r = primal.grad; as a part of the forces, the accuracy of the direction.
+        residual: norm of the law's residual r = primal.grad.  The smaller it is, the more accurate the direction.
         rho: e over Dt.
         niter: number of earlier iterations.
     """
@@ -312,17 +314,17 @@ def newton_step(m, d, live, residual, rho, niter):
     choose_zones(m, d, live, rho, where(niter < EARLY, SHARE, 1.0))
     # 2. direction of the model, in krylov.x
     use_model_friction(m, d)  # primal.grad becomes the model's residual
-    substitute_zone_points(d)  # H is assembled at primal.con_y; the former values go to coulomb.trial
+    substitute_zone_points(d)  # H is assembled at these points
     newton_direction(m, d)  # writes primal.search
-    part = fmin(fmax(residual / fmax(norm_of_forces(m, d), TINY), EXACT), INEXACT)
-    solve_with_moving_bounds(m, d, live, part)
+    accuracy = fmin(fmax(residual / fmax(norm_of_forces(m, d), TINY), EXACT), INEXACT)
+    solve_with_moving_bounds(m, d, live, accuracy)
     restore_points(d)
     # 3. step along it
     set_direction(m, d, live, d.krylov.x)
     d.coulomb.fixed[0] = 0  # the line search uses the linear model, with moving bounds
     q1, q2, _ = line_terms(m, d)  # coefficients of the slope without rows
     rise = dot_product(m, d.primal.search, d.primal.grad)  # p . r: slope at the start
-    # if N turns the direction uphill, the full step is taken, because only it is known to lead to the root of the model
+    # if N turns the direction uphill, the full step is taken: only a full step leads to the root of the model
     full_enough = where(rise < 0.0, -(FULL * rise), FAR)
     a = step_length(m, d, q1, q2, CLOSE * fabs(rise), full_enough, live)
     advance_rows(m, d, a)

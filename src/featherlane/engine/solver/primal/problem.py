@@ -54,11 +54,11 @@ from featherlane.engine.solver.vectors import clear_vector
 def compute_row_products(m, d, v, row_x, con_y):
     """Computes J v for all rows, of a joint-space vector v.
 
-    Writes: row_x (scalar rows), con_y (contacts, along their bases and turns).
+    Writes: row_x (scalar rows), con_y (contacts, along normal, tangents and turns).
     Scratch: con_motion.
     """
     motions = d.con_motion
-    compute_body_motions(m, d, v, motions)  # writes the motions of the bodies by v
+    compute_body_motions(m, d, v, motions)
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         compute_contact_rows(d, k, motions, con_y)
@@ -66,7 +66,7 @@ def compute_row_products(m, d, v, row_x, con_y):
         k = d.primal.slot[e]
         if d.con_dim[k] > 3:
             compute_turn_rows(d, k, motions, con_y)
-    # rows with one entry, then all others
+    # scalar rows: first those with one entry, which is entry k of row_J and row_dof
     for k in range(d.ndofrow[0]):
         row_x[k] = d.row_J[k] * v[d.row_dof[k]]
     for k in range(d.ndofrow[0], d.nrow[0]):
@@ -121,15 +121,15 @@ def compute_rows_at(m, d, a, row_x, con_y):
 @kernel
 def add_bounded_cost(d, k, row_x, cost):
     """Returns cost plus that of row k at row_x[k], by the bounded law."""
-    _, c = bounded_force(d.row[k], row_x[k])
-    return cost + c
+    _, row_cost = bounded_force(d.row[k], row_x[k])
+    return cost + row_cost
 
 
 @kernel
 def add_one_sided_cost(d, k, row_x, cost):
     """Returns cost plus that of row k at row_x[k], by the one-sided law."""
-    _, c = one_sided_force(d.row_D[k], row_x[k])
-    return cost + c
+    _, row_cost = one_sided_force(d.row_D[k], row_x[k])
+    return cost + row_cost
 
 
 add_costs = fold_laws(add_bounded_cost, add_one_sided_cost)
@@ -144,18 +144,18 @@ def sum_row_costs(m, d, row_x, con_y):
 @kernel
 def apply_bounded_force(d, k, out, cost):
     """Adds the joint-space force of row k to out; returns cost plus that of the row, by the bounded law."""
-    f, c = bounded_force(d.row[k], d.primal.row_x[k])
+    f, row_cost = bounded_force(d.row[k], d.primal.row_x[k])
     add_joint_force(d, k, f, out)
-    return cost + c
+    return cost + row_cost
 
 
 @kernel
 def apply_one_sided_force(d, k, out, cost):
-    """Adds the joint-space force of the one-dof row k to out; returns cost plus that of the row."""
-    f, c = one_sided_force(d.row_D[k], d.primal.row_x[k])
+    """Adds the joint-space force of the one-dof, one-sided row k to out; returns cost plus that of the row."""
+    f, row_cost = one_sided_force(d.row_D[k], d.primal.row_x[k])
     i = d.row_dof[k]
     out[i] = fma(d.row_J[k], f, out[i])
-    return cost + c
+    return cost + row_cost
 
 
 apply_forces = fold_laws(apply_bounded_force, apply_one_sided_force)
@@ -181,16 +181,14 @@ def evaluate(m, d):
     Writes: qfrc_constraint = J^T f,  primal.grad = M a - f0 - J^T f.
     """
     row_cost = apply_row_forces(m, d)  # writes qfrc_constraint
-    # grad_squared: |grad|^2;  gauss: (M a - f0) . (a - a0)
-    grad_squared, gauss = zeros(2)
+    grad_squared, gauss = zeros(2)  # |grad|^2, (M a - f0) . (a - a0)
     f0 = metric_force(m, d)
     for i in range(m.nv):
         inertial = d.primal.Ma[i] - f0[i]
         grad = inertial - d.qfrc_constraint[i]
         d.primal.grad[i] = grad
-        # qacc_smooth: a0
         grad_squared = fma(grad, grad, grad_squared)
-        gauss = fma(inertial, d.qacc[i] - d.qacc_smooth[i], gauss)
+        gauss = fma(inertial, d.qacc[i] - d.qacc_smooth[i], gauss)  # qacc_smooth: a0
     return row_cost + 0.5 * gauss, sqrt(grad_squared)
 
 
@@ -234,17 +232,17 @@ def advance_rows(m, d, a):
 
 
 @kernel
-def replace_rows(d, chosen, con_v):
-    """Replaces the rows of the point, in the chosen worlds, by those of another point in primal.row_v and con_v.
+def replace_rows(d, chosen, other_con_y):
+    """Replaces the rows of the point, in the chosen worlds, by those of another point in primal.row_v and other_con_y.
 
     Writes: primal.row_x, con_y.
     """
     for k in range(d.nrow[0]):
         d.primal.row_x[k] = where(chosen, d.primal.row_v[k], d.primal.row_x[k])
     for k in range(d.ncon_slot[0]):
-        d.primal.con_y[k] = where(chosen, con_v[k], d.primal.con_y[k])
+        d.primal.con_y[k] = where(chosen, other_con_y[k], d.primal.con_y[k])
         if d.con_dim[k] > 3:
-            d.primal.con_y[TURN, k] = where(chosen, con_v[TURN, k], d.primal.con_y[TURN, k])
+            d.primal.con_y[TURN, k] = where(chosen, other_con_y[TURN, k], d.primal.con_y[TURN, k])
 
 
 @kernel
@@ -254,19 +252,16 @@ def store_primal_forces(m, d):
     con_force has the contact forces along normal and tangents, and the moments about them.
     """
     for k in range(d.nrow[0]):
-        # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too
+        # the bounded law also serves limits: their bounds are 0 and a number that no force reaches
         d.row_force[k], _ = bounded_force(d.row[k], d.primal.row_x[k])
     store_contact_forces(m, d)
 
 
 @kernel
 def trace_of_inertia(m, d):
-    """Returns the trace of M, the scale of cost and gradient.
-
-    If M is not computed, it is that of the model's mean inertia.
-    """
+    """Returns the trace of M, the scale of cost and gradient; without M, nv times the model's mean inertia."""
     trace = 0.0
-    if uses_articulated(m):  # M is not computed
+    if uses_articulated(m):  # then M is not computed
         trace = m.stat_meaninertia[0] * m.nv
     else:
         for i in range(m.nv):

@@ -42,7 +42,7 @@ def step_and_keep(chosen, x, v):
 def try_step(m, d, live):
     """Takes the full step along primal.search in the worlds of the mask `live`, and keeps the point before it.
 
-    Afterwards, the direction's fields hold the point before the step: primal.search = a, Mv = M a, row_v and con_z = y.
+    Afterwards, the fields of the direction hold the point before the step: search = a, Mv = M a, row_v and con_z = y.
     """
     for i in range(m.nv):
         d.qacc[i], d.primal.search[i] = step_and_keep(live, d.qacc[i], d.primal.search[i])
@@ -58,7 +58,7 @@ def try_step(m, d, live):
 
 @kernel
 def undo_step(m, d, back):
-    """Returns to the point before `try_step`, kept in the direction's arrays, in the worlds of the mask `back`."""
+    """Returns to the point before `try_step`, kept in the fields of the direction, in the worlds of the mask `back`."""
     replace_vector(m, back, d.primal.search, d.qacc)
     replace_vector(m, back, d.primal.Mv, d.primal.Ma)
     replace_rows(d, back, d.primal.con_z)  # row_x, con_y <- row_v, con_z
@@ -87,12 +87,12 @@ def proximal_step(m, d, live, residual):
 
     Args:
         live: mask of worlds.
-        residual: the norm of the residual r = primal.grad at the present point.
+        residual: norm of the residual r = primal.grad at the present point.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)
     newton_direction(m, d)  # primal.search = -H^-1 r: friction bounds are fixed
     # krylov.newton = primal.search;  krylov.x = -(H - N)^-1 r: N has the changes of friction by moving bounds
-    solve_with_moving_bounds(m, d, live, part=INEXACT)  # part: residual of the Krylov method over |H^-1 r|
+    solve_with_moving_bounds(m, d, live, accuracy=INEXACT)
     set_direction(m, d, live, d.krylov.x)  # writes primal.search and its products
     residual_before = residual
     try_step(m, d, live)
@@ -112,7 +112,7 @@ def proximal_step(m, d, live, residual):
 def store_solution(m, d, solved, proximal):
     """Stores the point in coulomb.good in the `solved` worlds, and contact forces in coulomb.force in `proximal` ones.
 
-    coulomb.force holds the proximal forces of the next problem, along normal and tangents, and along the turns.
+    coulomb.force has the proximal forces of the next problem along normal and tangents, and moments along the turns.
     """
     replace_vector(m, solved, d.qacc, d.coulomb.good)
     if any_(proximal):
@@ -127,8 +127,8 @@ def store_solution(m, d, solved, proximal):
 def begin_proximal(m, d, chosen):
     """Stores the point in coulomb.start, and sets the proximal forces coulomb.force to 0, in the chosen worlds."""
     replace_vector(m, chosen, d.qacc, d.coulomb.start)
-    none = Vec3(zeros(3))
+    no_force = Vec3(zeros(3))
     for k in range(d.ncon_slot[0]):
-        d.coulomb.force[k] = where(chosen, none, d.coulomb.force[k])
+        d.coulomb.force[k] = where(chosen, no_force, d.coulomb.force[k])
         if d.con_dim[k] > 3:
-            d.coulomb.force[TURN, k] = where(chosen, none, d.coulomb.force[TURN, k])
+            d.coulomb.force[TURN, k] = where(chosen, no_force, d.coulomb.force[TURN, k])

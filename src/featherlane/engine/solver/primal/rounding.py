@@ -3,8 +3,8 @@
 A solver stops if its tolerance is met, or if it makes no progress.  The last gain does not bound the residual, so the
 final point is checked, whatever ended the iterations.  Its gradient g = M a - f0 - J^T f is
 
-    small      if |g| <= SMALL max(|f0|, |J^T f|), or if the gap, an upper bound of the cost above its minimum, is at
-               most NEAR tolerances: steps that gain one tolerance each leave some of them
+    small      if |g| <= SMALL max(|f0|, |J^T f|), or if the gap, an upper bound of cost minus minimum, is at most NEAR
+               tolerances: a solver that stops at a gain of one tolerance may leave many of them
     rounding   if |g| <= ROUNDING |g(a + e) - g|, with e one rounding of each acceleration, up and down: with stiff
                rows, no representable acceleration has a smaller gradient
 
@@ -34,13 +34,13 @@ from featherlane.engine.solver.rows.pyramid import turning_force
 from featherlane.engine.solver.rows.rows import TURN, clear_body_forces, other_arm, project_body_forces, pushed_body_arm
 from featherlane.engine.solver.vectors import dot_product
 
-SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32
-NEAR = 100.0  # tolerances
-LARGE, LARGE32 = 1e-2, 2e-3  # of the forces: a gradient above this sets the warning, even at rounding level
-ROUNDING = 64.0  # accelerations, rows and forces are sums of many terms
+SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32: up to this, a gradient is small
+NEAR = 100.0  # tolerances: a larger gap is not small
+LARGE, LARGE32 = 1e-2, 2e-3  # of the forces: a larger gradient sets the warning, even at rounding level
+ROUNDING = 64.0  # roundings of each acceleration: rows and forces are sums of many terms
 TERMS = 16.0  # roundings of each term of the gradient
-SQUARED = 1e19  # [N, N m] norms above are infinite in float32
-EPS, EPS32 = 2.3e-16, 1.2e-7
+LARGEST_NORM32 = 1e19  # [N, N m] the square of a larger norm is infinite in float32
+EPS, EPS32 = 2.3e-16, 1.2e-7  # relative rounding of float64 and float32
 
 
 @kernel
@@ -61,10 +61,10 @@ def gradient_limits(d):
 
 
 @kernel
-def larger_norm(d, smooth, constraint):
-    """Returns the square root of the larger one of two squares of forces, limited to what float32 can square."""
-    norm = sqrt(fmax(smooth, constraint))
-    return fmin(norm, SQUARED) if single_precision(d) else norm
+def larger_norm(d, smooth_squared, constraint_squared):
+    """Returns the larger norm of two force vectors, given their squares, limited to what float32 can square."""
+    norm = sqrt(fmax(smooth_squared, constraint_squared))
+    return fmin(norm, LARGEST_NORM32) if single_precision(d) else norm
 
 
 @kernel
@@ -77,16 +77,16 @@ def norm_of_forces(m, d):
 # ---- the terms of the gradient -------------------------------------------------------------------------------------
 @kernel
 def absolute_force(f, b0, b1, b2):
-    """Returns |f_0| |b0| + |f_1| |b1| + |f_2| |b2|, along each world axis, for forces f along basis vectors b."""
-    x, y, z = fabs(f)
-    return fma(x, fabs(b0), fma(y, fabs(b1), z * fabs(b2)))
+    """Returns the absolute terms of the force sum of f_i b_i, along the world's axes: sum of |f_i| |b_i|."""
+    f0, f1, f2 = fabs(f)
+    return fma(f0, fabs(b0), fma(f1, fabs(b1), f2 * fabs(b2)))
 
 
 @kernel
 def add_absolute_wrench(d, b, r, f, moment):
-    """Adds the absolute terms of a wrench to con_wrench of body b: moment + r x f with all signs +, and f.
+    """Adds a wrench of absolute terms to con_wrench of body b: moment + r x f with all signs +, and f.
 
-    r: arm of the force.  f, moment: absolute values along the world's axes.
+    r: arm of the force [m].  f, moment: absolute terms along the world's axes [N], [N m].
     """
     x, y, z = fabs(r)
     terms = (
@@ -101,16 +101,16 @@ def add_absolute_wrench(d, b, r, f, moment):
 def absolute_contact_force(m, d, k):
     """Returns (absolute forces, absolute moments) of contact k, along the world's axes.
 
-    The edges of a pyramid oppose each other across the normal, by at most the normal force.  So its friction directions
-    get the normal force as their absolute force.
+    Opposite edges of a pyramid cancel across the normal; each has at most the normal force.  So the absolute force
+    along a friction direction is the normal force.
     """
     c = d.contact[k]
     moments = Vec3(zeros(3))
-    # along the basis
+    # along the basis of the contact
     if has_pyramids(m):
         forces, _ = pyramid_forces(d, k, d.primal.con_y)
         forces = Vec3(forces[0], forces[0], forces[0])
-        if c.dim > 3:  # the edges of the turns push along the normal, too
+        if c.dim > 3:  # turning edges also push along the normal
             normal_force, _, _ = turning_force(d, k, d.primal.con_y)
             forces = Vec3(forces[0] + normal_force, forces[1], forces[2])
             moments = Vec3(normal_force, normal_force, normal_force)
@@ -132,10 +132,10 @@ def absolute_contact_force(m, d, k):
 
 @kernel
 def is_rounding_of_terms(m, d):
-    """Returns a mask of worlds whose gradient is, per component, at most `TERMS` roundings of each of its terms.
+    """Returns a mask of worlds in which each component of the gradient is at most TERMS roundings of its terms.
 
-    The sum of terms is |M a| + |f0| + |J|^T |f|, with edges, arms and axes separate.  The gradient of opposing contacts
-    is a difference of large terms; if it is only their rounding, another step gains nothing.
+    The sum of terms is |M a| + |f0| + |J|^T |f|, with the absolute values of each edge, arm and axis.  The gradient of
+    opposing contacts is a difference of large terms; if it is only their rounding, another step gains nothing.
     Reads:  the rows, primal.Ma and primal.grad at a point.   Writes: con_wrench, primal.terms.   Cost: as one gradient.
     """
     f0 = metric_force(m, d)
@@ -165,7 +165,7 @@ def is_rounding_of_terms(m, d):
 # ---- the final gradient --------------------------------------------------------------------------------------------
 @kernel
 def is_small(m, d, gradient, gap):
-    """Returns a mask of worlds whose gradient norm is small, or whose gap, scaled by 1 / trace M, is small."""
+    """Returns a mask of worlds in which the norm of the gradient, or the gap, scaled by 1 / trace of M, is small."""
     _, small, _ = gradient_limits(d)
     return (gap <= NEAR * m.opt_tolerance[0]) | (gradient <= small * norm_of_forces(m, d))
 
@@ -197,16 +197,19 @@ def gradient_change_by_rounding(m, d, chosen):
 
 @kernel
 def has_large_gradient(m, d, gradient, gap):
-    """Returns a mask of active worlds with a gradient, of this norm, that is not small; the gap is scaled."""
+    """Returns a mask of active worlds in which the gradient is not small.
+
+    gradient: its norm.  gap: duality gap, scaled by 1 / trace of M.
+    """
     return (d.active[0] > 0.0) & not_(is_small(m, d, gradient, gap))
 
 
 @kernel
 def is_rounding(m, d, gradient, chosen):
-    """Returns a mask of worlds whose gradient, of this norm, is rounding and below LARGE of the forces.
+    """Returns a mask of worlds whose gradient is rounding and below LARGE of the forces.
 
-    The chosen worlds move by one rounding: see `gradient_change_by_rounding`.  In float32 the mask is false, because
-    this test would accept too much.
+    gradient: its norm.  The chosen worlds move by one rounding: see `gradient_change_by_rounding`.  In float32 the mask
+    is false, because this test would accept too much.
     """
     if single_precision(d):
         found = gradient < 0.0  # false in all worlds
@@ -225,7 +228,7 @@ def is_unexplained(m, d, gradient, gap):
     Writes: worlds whose gradient is not small move by one rounding: qacc, primal.*, rows, qfrc_constraint.
     Cost:   a product with J and a gradient if some world's gradient is not small, else two sums over nv.
     """
-    left = has_large_gradient(m, d, gradient, gap)
-    if any_(left):
-        left = left & not_(is_rounding(m, d, gradient, left))
-    return left
+    unexplained = has_large_gradient(m, d, gradient, gap)
+    if any_(unexplained):
+        unexplained = unexplained & not_(is_rounding(m, d, gradient, unexplained))
+    return unexplained

@@ -24,8 +24,9 @@ from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.vectors import copy_vector, replace_vector
 
 LARGEST = 1e10  # accelerations that are larger, or NaN, are not used
-SHORT = 1e-3  # distances: after a shorter step, the start is exactly the last acceleration
-BEYOND = 1.0  # distances of the two points: how far the start may be outside of them
+# lengths of a step from the last acceleration, 1 at the unconstrained one
+SHORT = 1e-3  # a shorter step is not taken: the start is exactly the last acceleration
+BEYOND = 1.0  # the start may be so far outside of the two points
 
 
 @kernel
@@ -36,12 +37,12 @@ def last_is_cheaper(m, d):
     Writes: M a and rows of the last acceleration, to primal.Mv, row_v and con_warm.
     """
     f0 = metric_force(m, d)
-    cost_unconstrained = sum_row_costs(m, d, d.primal.row_x, d.primal.con_y)  # a = a0: that of the rows only
+    cost_unconstrained = sum_row_costs(m, d, d.primal.row_x, d.primal.con_y)  # a = a0: only rows have a cost
     # rows of the last acceleration: J a, then J a - aref
     compute_row_products(m, d, d.qacc_warmstart, d.primal.row_v, d.primal.con_warm)
     subtract_reference_at(m, d, d.primal.row_v, d.primal.con_warm)  # reads con_z, from `compute_rows_at`
     metric_times(m, d, d.qacc_warmstart, d.primal.Mv)  # Mv = M qacc_warmstart
-    # cost: 1/2 (a - a0) . (M a - f0) + that of the rows
+    # cost of the last acceleration a: 1/2 (a - a0) . (M a - f0) + that of the rows
     gauss = 0.0
     for i in range(m.nv):
         gauss = fma(d.primal.Mv[i] - f0[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
@@ -51,12 +52,12 @@ def last_is_cheaper(m, d):
 
 @kernel
 def warm_start(m, d):
-    """Sets qacc, Ma and the rows at the cheaper point."""
+    """Sets qacc, primal.Ma and the rows at the last or the unconstrained acceleration, whichever has the lower cost."""
     # the unconstrained acceleration a0, with M a0 = f0
     compute_rows_at(m, d, d.qacc_smooth, d.primal.row_x, d.primal.con_y)
     copy_vector(m, d.qacc_smooth, d.qacc)
     copy_vector(m, metric_force(m, d), d.primal.Ma)
-    # the last step's acceleration, whose rows and M a `last_is_cheaper` stores
+    # the last step's acceleration: `last_is_cheaper` stores its rows in row_v and con_warm, its M a in Mv
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
         is_cheaper = last_is_cheaper(m, d)
         replace_vector(m, is_cheaper, d.qacc_warmstart, d.qacc)
@@ -72,8 +73,8 @@ def set_line_to_unconstrained(m, d):
     Writes: qacc, primal.Ma and its rows; primal.search, Mv and the rows of the direction.
     """
     f0 = metric_force(m, d)
-    usable, curvature = true_mask(d), 0.0  # curvature: p . M p
-    for i in range(m.nv):  # false for NaN, too
+    usable, curvature = true_mask(d), 0.0  # mask of worlds with a usable last acceleration; p . M p
+    for i in range(m.nv):  # the comparison is false for NaN
         usable = usable & (fabs(d.qacc_warmstart[i]) <= LARGEST)
     for i in range(m.nv):
         d.qacc[i] = where(usable, d.qacc_warmstart[i], d.qacc_smooth[i])
@@ -110,7 +111,7 @@ def start_between(m, d):
 def start_newton(m, d):
     """Sets qacc, Ma and the rows of Newton's start.
 
-    Without iterations the start is the result: the cheaper point, as in MuJoCo.
+    Without iterations the start is the result: then it is the cheaper point, as in MuJoCo.
     """
     if m.opt_disableflags & DISABLE_WARMSTART == 0 and m.opt_iterations > 0:
         start_between(m, d)

@@ -8,13 +8,13 @@ the directions other than n are equivalent.  With y = J a - aref and T = |(y_1, 
     slips    between              cost E (T - y_0)^2 / 2          force E (T - y_0) (1, -y_i / T)
 
 with Dt = D / mu^2 and E = D / (1 + mu^2), mu = mu_1 / sqrt(impratio).  Cost and force are continuous across zones.
-A slipping contact's force is on the cone |force along the others| = force along n.  Its second derivative is positive
+A slipping contact's force is on the cone |friction| = force along n.  Its second derivative is positive
 semidefinite because T > y_0.  With p = (1, -y_i / T) and the projection Q orthogonal to y_i / T, it is
     E (p p^T + (1 - y_0 / T) Q).
 
-Names: con_y[k], con_y[TURN, k]: y along n and the tangents, and along the turns; con_z: J p of the step, likewise.
-y, v: their values along n; y_i, v_i: along the friction directions, all others; T as above; D, Dt, E: con_D,
-con_Dt, con_slip.  In dimension 4 the last two turns, and values along them, are 0.
+Names: con_y[k], con_y[TURN, k]: y along n and the tangents, and along the turns; con_z: J p of the step, in the same
+layout.  y, v: values along n; y_i, v_i: along the friction directions, all but n; T as above; D, Dt, E: con_D, con_Dt,
+con_slip.  In dimension 4 the last two turns, and values along them, are 0.
 Sums over the friction directions are yy = sum of y_i^2, yv = sum of y_i v_i, vv = sum of v_i^2.
 The law of Coulomb (coulomb.py) has functions of the same form; opt_contact_model selects between the two.
 Source: MuJoCo documentation, Computation, "Primal problem" and "Friction cones"; MuJoCo scales by mu as well, which the
@@ -32,9 +32,9 @@ STRAIGHT = 1e-6
 
 @kernel
 def cone_zone(d, k, y, T):
-    """Returns (sticks, slips): masks at y along n and length T along the friction directions.
+    """Returns (sticks, slips): masks of worlds by the zone of contact k; both are false if it separates.
 
-    Both are false if the contact separates.
+    y: J a - aref along n.  T: its length along the friction directions.
     """
     separates = y >= T
     sticks = not_(separates) & (fma(d.con_D[k], y, d.con_Dt[k] * T) <= 0.0)
@@ -54,11 +54,12 @@ def convex_cone_force(d, k, con_y):
     sticks, slips = cone_zone(d, k, y, T)
     depth = T - y
     force = E * depth
-    cost = 0.5 * E * depth * depth
+    slip_cost = 0.5 * E * depth * depth
     s = -force / where(slips, T, 1.0)
     force = where(slips, force, where(sticks, -(D * y), 0.0))
     s = where(slips, s, where(sticks, -Dt, 0.0))
-    return force, s, where(slips, cost, where(sticks, 0.5 * fma(D * y, y, Dt * T * T), 0.0))
+    cost = where(slips, slip_cost, where(sticks, 0.5 * fma(D * y, y, Dt * T * T), 0.0))
+    return force, s, cost
 
 
 @kernel
@@ -101,7 +102,7 @@ def cone_switch(d, k, a):
     """Returns a positive number if contact k changes its zone between y and y + a v, or its slip turns; else 0.
 
     The slip turns if a^2 |v across| |v| > STRAIGHT T^2, with v over the friction directions, and `v across` its part
-    orthogonal to y_i.  The left side over T^2 is the change of force beyond its linear model, as a part of the force.
+    orthogonal to y_i.  The left side over T^2 is the part of the force that its linear model misses.
     """
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = d.primal.con_y[k]
@@ -116,7 +117,7 @@ def cone_switch(d, k, a):
             vv, uu = fma(v_turn[i], v_turn[i], vv), fma(u_turn[i], u_turn[i], uu)
     sticks, slips = cone_zone(d, k, y, sqrt(yy))
     sticks_then, slips_then = cone_zone(d, k, fma(a, v, y), sqrt(uu))
-    # changes: how many of the masks `sticks` and `slips` differ between both ends
+    # number of the masks `sticks` and `slips` that differ between both ends
     changes = fabs(where(sticks, 1.0, 0.0) - where(sticks_then, 1.0, 0.0))
     changes = changes + fabs(where(slips, 1.0, 0.0) - where(slips_then, 1.0, 0.0))
     T_squared = where(slips, yy, 1.0)

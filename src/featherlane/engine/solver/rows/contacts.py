@@ -1,7 +1,7 @@
 """Sums over all contacts of a tile: cost, forces, derivatives along a line, and zone changes along a step.
 
 Each function has a loop for pyramids, one for their turns, and one for elliptic cones.  In a single loop, the two rarer
-cases would take registers from the first one, 3 % of a humanoid's step.
+cases would take registers from the loop for pyramids, which costs 3 % of a humanoid's step.
 con_basis[k], con_basis[TURN, k]: normal and tangents (n, mu_1 t_1, mu_2 t_2), turns; con_dim: number of directions, 1
 without friction, with turns above 3; con_D = 1 / R of the normal row and of all edges of a pyramid, con_Dt: of the
 friction rows of an elliptic cone.
@@ -30,7 +30,10 @@ from featherlane.engine.solver.rows.rows import TURN, add_contact_force, add_con
 # ---- force and cost ------------------------------------------------------------------------------------------------
 @kernel
 def pyramid_forces(d, k, con_y):
-    """Returns (forces along normal and tangents of the basis, cost) of contact k, a pyramid without its turns."""
+    """Returns (forces along normal and tangents of the basis, cost) of contact k with pyramidal friction.
+
+    The edges of its turns are not included (`turning_force`).
+    """
     contact = d.contact[k]
     if contact.dim > 1:
         forces, cost = pyramid_force(contact.D, con_y[k])
@@ -61,22 +64,22 @@ def add_contact_costs(m, d, con_y, cost):
     """Returns cost plus the costs of all contacts at con_y."""
     if has_pyramids(m):
         for k in range(d.ncon_slot[0]):
-            _, c = pyramid_forces(d, k, con_y)
-            cost = cost + c
+            _, contact_cost = pyramid_forces(d, k, con_y)
+            cost = cost + contact_cost
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 3:
-                _, _, c = turning_force(d, k, con_y)
-                cost = cost + c
+                _, _, contact_cost = turning_force(d, k, con_y)
+                cost = cost + contact_cost
     else:
         for k in range(d.ncon_slot[0]):
-            _, _, c = cone_forces(m, d, k, con_y)
-            cost = cost + c
+            _, _, contact_cost = cone_forces(m, d, k, con_y)
+            cost = cost + contact_cost
     return cost
 
 
 @kernel
 def add_basis_force(d, k, f):
-    """Adds forces f along normal and tangents of contact k's basis to con_wrench of its bodies."""
+    """Adds forces f on the pushed body, along normal and tangents of contact k, to con_wrench of both bodies."""
     if d.con_dim[k] > 1:
         n, t1, t2 = d.con_basis[k].rows
         add_contact_force(d, k, fma(f[0], n, fma(f[1], t1, f[2] * t2)))
@@ -86,9 +89,9 @@ def add_basis_force(d, k, f):
 
 @kernel
 def add_turn_moments(d, k, moments):
-    """Adds moments along the turns of contact k's basis to con_wrench of its bodies."""
-    r0, r1, r2 = d.con_basis[TURN, k].rows
-    add_contact_moment(d, k, fma(moments[0], r0, fma(moments[1], r1, moments[2] * r2)))
+    """Adds moments on the pushed body, along the turns of contact k, to con_wrench of both bodies."""
+    turn0, turn1, turn2 = d.con_basis[TURN, k].rows
+    add_contact_moment(d, k, fma(moments[0], turn0, fma(moments[1], turn1, moments[2] * turn2)))
 
 
 @kernel
@@ -96,20 +99,20 @@ def apply_contact_forces(m, d, cost):
     """Adds the forces of all contacts at primal.con_y to con_wrench of the bodies; returns cost plus their costs."""
     if has_pyramids(m):
         for k in range(d.ncon_slot[0]):
-            forces, c = pyramid_forces(d, k, d.primal.con_y)
-            cost = cost + c
+            forces, contact_cost = pyramid_forces(d, k, d.primal.con_y)
+            cost = cost + contact_cost
             add_basis_force(d, k, forces)
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 3:
-                # turning edges push along the normal, too
-                normal_force, moments, c = turning_force(d, k, d.primal.con_y)
-                cost = cost + c
+                # turning edges also push along the normal
+                normal_force, moments, contact_cost = turning_force(d, k, d.primal.con_y)
+                cost = cost + contact_cost
                 add_contact_force(d, k, normal_force * d.con_basis[k].rows[0])
                 add_turn_moments(d, k, moments)
     else:
         for k in range(d.ncon_slot[0]):
-            forces, s, c = cone_forces(m, d, k, d.primal.con_y)
-            cost = cost + c
+            forces, s, contact_cost = cone_forces(m, d, k, d.primal.con_y)
+            cost = cost + contact_cost
             add_basis_force(d, k, forces)
             if d.con_dim[k] > 3:
                 add_turn_moments(d, k, s * d.primal.con_y[TURN, k])
@@ -171,8 +174,8 @@ def add_contact_slopes(m, d, a, g, h):
 
 
 @kernel
-def add_contact_rounding(m, d, reach, s):
-    """Returns s plus the absolute terms of the contacts' slopes along a step of length `reach`.
+def add_contact_rounding(m, d, reach, terms):
+    """Returns `terms` plus the absolute terms of the contacts' slopes along a step of length `reach`.
 
     A contact that pushes at either end of the step adds D |v| (|y| + reach |v|), with |y| and |v| the sums of absolute
     values over all directions of its basis: the force depends on differences of the normal and the other directions.
@@ -192,16 +195,16 @@ def add_contact_rounding(m, d, reach, s):
             for i in unrolled(range(3)):
                 v_friction, y_friction = v_friction + fabs(v_turn[i]), y_friction + fabs(y_turn[i])
                 y_then = y_then + fabs(fma(reach, v_turn[i], y_turn[i]))
-        # no edge, nor the cone, pushes if y_0 >= sum of |y_i|
+        # neither an edge nor a cone pushes if y_0 >= sum of |y_i|
         pushes = (y[0] < y_friction) | (fma(reach, v[0], y[0]) < y_then)
         D = c.D
         if not has_pyramids(m) and c.dim > 1:
-            D = fmax(D, c.Dt)  # an elliptic contact has D along n and Dt along the others
-        # D |v| (|y| + reach |v|)
-        s = s + where(
+            D = fmax(D, c.Dt)  # an elliptic contact has Dt along the friction directions
+        # D |v| (|y| + reach |v|), with the normal part of each sum added here
+        terms = terms + where(
             pushes, D * (fabs(v[0]) + v_friction) * fma(reach, fabs(v[0]) + v_friction, fabs(y[0]) + y_friction), 0.0
         )
-    return s
+    return terms
 
 
 @kernel

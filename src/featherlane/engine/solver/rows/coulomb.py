@@ -11,9 +11,9 @@ which lifts sliding bodies.  Here the normal row is a spring and damper that fri
 The law is not the gradient of a cost: d f_i / d y_0 = D y_i / T while it slips, but d f_0 / d y_i = 0.  With the bound
 f_0 fixed it is the gradient of a convex cost (Tresca friction).  The weights below are its second derivative, with the
 bound of the current point.
-Names: con_y[k], con_y[TURN, k]: y along n and the tangents, and along the turns; con_z: J p of the step, likewise.
-y, v: their values along n; y_i, v_i: along the friction directions, all others; T as above; D, Dt: con_D,
-con_Dt; f_0: the bound.
+Names: con_y[k], con_y[TURN, k]: y along n and the tangents, and along the turns; con_z: J p of the step, in the same
+layout.  y, v: values along n; y_i, v_i: along the friction directions, all but n; T as above; D, Dt: con_D, con_Dt;
+f_0: the bound.
 Sums over the friction directions are yy = sum of y_i^2, yv = sum of y_i v_i, vv = sum of v_i^2.  coulomb.zone[k] holds
 the solver's linear model: w in its place of n, and the slip direction t in those of the friction directions.
 The solver (primal/primal_dual.py) adds the change of the bound.  It searches along a line with the forces of its linear
@@ -34,19 +34,19 @@ def friction_bound(d, k, con_y):
 
 @kernel
 def coulomb_force(d, k, con_y):
-    """Returns (force along n, factor s, cost with the bound fixed): the force along friction direction i is s y_i.
+    """Returns (force f_0 along n, factor s, cost with the bound fixed): the force along friction direction i is s y_i.
 
     s = -min(Dt, f_0 / T).
-    cost = f_0 |y_0| / 2 of the normal row, plus Dt T^2 / 2 if it sticks, f_0 (T - f_0 / (2 Dt)) if it slips.
+    cost = -f_0 min(y_0, 0) / 2, plus Dt T^2 / 2 if it sticks, f_0 (T - f_0 / (2 Dt)) if it slips.
     """
     y = con_y[k][0]
     T = sqrt(friction_dot(d, k, con_y, con_y))
-    f = friction_bound(d, k, con_y)
+    f_0 = friction_bound(d, k, con_y)
     Dt = d.con_Dt[k]
-    sticks = Dt * T <= f
-    minus_s = where(sticks, Dt, f / where(sticks, 1.0, T))  # T > 0 if it slips
-    friction_cost = where(sticks, 0.5 * Dt * T * T, f * (T - 0.5 * f / where(sticks, 1.0, Dt)))
-    return f, -minus_s, fma(-0.5 * f, fmin(y, 0.0), friction_cost)
+    sticks = Dt * T <= f_0
+    minus_s = where(sticks, Dt, f_0 / where(sticks, 1.0, T))  # if it slips, T > 0 and Dt > 0
+    friction_cost = where(sticks, 0.5 * Dt * T * T, f_0 * (T - 0.5 * f_0 / where(sticks, 1.0, Dt)))
+    return f_0, -minus_s, fma(-0.5 * f_0, fmin(y, 0.0), friction_cost)
 
 
 @kernel
@@ -56,7 +56,8 @@ def model_friction(d, k):
     c = f_0 + w t . y.
     """
     w = d.coulomb.zone[k][0]
-    return fma(w, friction_dot(d, k, d.coulomb.zone, d.primal.con_y), friction_bound(d, k, d.primal.con_y)), w
+    c = fma(w, friction_dot(d, k, d.coulomb.zone, d.primal.con_y), friction_bound(d, k, d.primal.con_y))
+    return c, w
 
 
 @kernel
@@ -76,8 +77,10 @@ def model_slope(d, k, a, g, h):
     across = fma(-ty, tv, yv)
     d_across = fmax(fma(-tv, tv, vv), 0.0)
     push = where(y < 0.0, d.con_D[k] * (v + tv), 0.0)
-    # the part of friction across t, then that of the normal force
-    return fma(push, y, fma(w, fma(a, d_across, across), g)), fma(push, v, fma(w, d_across, h))
+    # both are sums of the part of the friction across t, and the part of the normal force
+    slope = fma(push, y, fma(w, fma(a, d_across, across), g))
+    curvature = fma(push, v, fma(w, d_across, h))
+    return slope, curvature
 
 
 @kernel
@@ -91,12 +94,12 @@ def tresca_slope(d, k, a, g, h):
     """
     c = d.contact[k]
     D, Dt = c.D, c.Dt
-    f = friction_bound(d, k, d.primal.con_y)
+    f_0 = friction_bound(d, k, d.primal.con_y)
     y, v, yy, yv, vv = line_sums(d, k, a)
     T = sqrt(yy)
-    sticks = Dt * T <= f
+    sticks = Dt * T <= f_0
     inverse_T = 1.0 / where(sticks, 1.0, T)
-    dT, f_over_T = yv * inverse_T, f * inverse_T
+    dT, f_over_T = yv * inverse_T, f_0 * inverse_T
     across = fmax(fma(-dT, dT, vv), 0.0)
     Dv = where(y < 0.0, D * v, 0.0)
     g = g + fma(Dv, y, where(sticks, Dt, f_over_T) * yv)
@@ -120,11 +123,11 @@ def coulomb_weights(d, k):
         slips:   b = f_0 / T,  q = -b, so that b I + q t t^T acts across the slip
     """
     T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
-    f = friction_bound(d, k, d.primal.con_y)
+    f_0 = friction_bound(d, k, d.primal.con_y)
     Dt = d.con_Dt[k]
-    sticks = Dt * T <= f
+    sticks = Dt * T <= f_0
     inverse_T = 1.0 / where(sticks, 1.0, T)
-    f_over_T = f * inverse_T
+    f_over_T = f_0 * inverse_T
     pushes = d.primal.con_y[k][0] < 0.0
     w = where(pushes, d.con_D[k], 0.0)
     b = where(sticks, where(pushes, Dt, 0.0), f_over_T)
@@ -133,8 +136,11 @@ def coulomb_weights(d, k):
 
 @kernel
 def slip_rate(d, k):
-    """Returns (slips, D / T): a slipping contact has d f_i / d y_0 = (D / T) y_i beyond `coulomb_weights`."""
+    """Returns (mask of worlds in which contact k slips, rate D / T there, else 0).
+
+    d f_i / d y_0 = (D / T) y_i is the part of the derivative that `coulomb_weights` leaves out.
+    """
     T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
-    f = friction_bound(d, k, d.primal.con_y)
-    slips = (d.con_Dt[k] * T > f) & (f > 0.0)
+    f_0 = friction_bound(d, k, d.primal.con_y)
+    slips = (d.con_Dt[k] * T > f_0) & (f_0 > 0.0)
     return slips, where(slips, d.con_D[k] / where(slips, T, 1.0), 0.0)

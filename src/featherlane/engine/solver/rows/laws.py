@@ -19,7 +19,7 @@ Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 from featherlane.engine.prelude import *
 from featherlane.engine.lanes import Kernel
 
-TINY = 1e-30
+TINY = 1e-30  # smallest divisor: avoids divisions by 0
 
 
 # ---- bounded -------------------------------------------------------------------------------------------------------
@@ -27,7 +27,7 @@ TINY = 1e-30
 def bounded_force(row, x):
     """Returns (force, cost) of a row: f = clamp(-D x, lo, hi), cost -f (x + f / 2D)."""
     f = clip(-(row.D * x), row.lo, row.hi)  # 0 if D = 0
-    return f, -(f * fma(0.5 * f, 1.0 / fmax(row.D, TINY), x))
+    return f, -(f * fma(0.5 * f, 1.0 / fmax(row.D, TINY), x))  # D = 0: the cost is 0, as f is
 
 
 @kernel
@@ -37,7 +37,7 @@ def bounded_slope(row, x, v, a, g, h):
     f = clamp(-D (x + a v), lo, hi);  g -= f v;  h += D v^2 if the row is not at a bound.
     """
     free_force = -(row.D * fma(a, v, x))
-    f = clip(free_force, row.lo, row.hi)
+    f = clip(free_force, row.lo, row.hi)  # equal to free_force if the row is not at a bound
     return fma(-f, v, g), fma(where(f == free_force, row.D, 0.0) * v, v, h)
 
 
@@ -62,7 +62,7 @@ def bounded_switch(row, x, v, a):
 # ---- one-sided -----------------------------------------------------------------------------------------------------
 @kernel
 def one_sided_force(D, x):
-    """Returns (force, cost) of a row that only pushes: D min(x, 0)^2 / 2."""
+    """Returns (force, cost) of a row that only pushes: f = max(-D x, 0), cost D min(x, 0)^2 / 2."""
     x = fmin(x, 0.0)
     f = -(D * x)
     return f, -(0.5 * f) * x
@@ -74,9 +74,9 @@ def one_sided_slope(D, x, v, a, g, h):
 
     With u = x + a v:  g += D min(u, 0) v;  h += D v^2 if u < 0.
     """
-    x = fma(a, v, x)
+    u = fma(a, v, x)
     Dv = D * v
-    return fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
+    return fma(fmin(u, 0.0), Dv, g), fma(where(u < 0.0, v, 0.0), Dv, h)
 
 
 @kernel

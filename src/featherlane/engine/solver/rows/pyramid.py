@@ -2,7 +2,7 @@
 
 In the contact's basis (n, mu_1 t_1, mu_2 t_2, and for dimensions 4 and 6 the turns mu_3 n, mu_4 t_1, mu_5 t_2) with
 y = J a - aref, the edges are y_0 + y_i and y_0 - y_i, and the cost is D / 2 times the squares of their negative parts.
-con_y[k] has y along n and the tangents, con_y[TURN, k] along the turns; con_z has J p of a step, v, likewise.
+con_y[k] has y along n and the tangents, con_y[TURN, k] along the turns; con_z has v = J p of a step in the same layout.
 Turns have separate functions, so that contacts of dimension 3, the most frequent ones, are not slowed down.
 Source: MuJoCo documentation, Computation, "Friction cones".
 """
@@ -31,9 +31,9 @@ def pyramid_force(D, y):
 
 @kernel
 def edge_pair_force(D, y, u):
-    """Returns (force along n, along one other direction of the basis, cost) of the edges y + u and y - u.
+    """Returns (force along n, force along direction i, cost) of the two edges n + i and n - i.
 
-    y, u: values along n and along that direction.
+    i: a direction of the basis other than n.  y, u: J a - aref along n and along i.
     """
     x1 = fmin(y + u, 0.0)
     x2 = fmin(y - u, 0.0)
@@ -96,7 +96,7 @@ def turning_slope(d, k, a):
 
 @kernel
 def pyramid_switch(y, v, a):
-    """Returns how many edges of the tangents start or stop pushing along the step of length a."""
+    """Returns how many edges n + and - tangent start or stop pushing along the step of length a."""
     n = one_sided_switch(y[0] + y[1], v[0] + v[1], a) + one_sided_switch(y[0] - y[1], v[0] - v[1], a)
     return n + one_sided_switch(y[0] + y[2], v[0] + v[2], a) + one_sided_switch(y[0] - y[2], v[0] - v[2], a)
 
@@ -119,7 +119,7 @@ def turning_switch(d, k, a):
 def pyramid_weights(D, y):
     """Returns the weights (nn, n1, 11, n2, 22) of the second derivative of the cost over basis vectors n, 1, 2.
 
-    1 and 2 are the tangents.  Each edge n +- i that pushes adds D (n +- i) (n +- i)^T, and n1 is the weight of
+    1 and 2 are the scaled tangents.  Each edge n +- i that pushes adds D (n +- i) (n +- i)^T, and n1 is the weight of
     n 1^T + 1 n^T.  The edges of two tangents are separate, so there is no weight 12.
     """
     # w1, w2: D of the edges n + 1, n - 1 that push, else 0;  w3, w4: of n + 2, n - 2
@@ -134,7 +134,7 @@ def pyramid_weights(D, y):
 def turning_weights(d, k):
     """Returns (c, w) of the turning edges: c_i is the weight of n with turn i, w_i that of turn i with itself.
 
-    As in `pyramid_weights`; their part of the weight of n with itself is the sum of w_i.
+    See `pyramid_weights`.  The turning edges add the sum of w_i to the weight of n with itself.
     """
     D, y, u = d.con_D[k], d.primal.con_y[k][0], d.primal.con_y[TURN, k]  # u: y along the turns
     # plus, minus: D of the edges n + turn i, n - turn i that push, else 0
@@ -151,7 +151,7 @@ def turning_weights(d, k):
 
 @kernel
 def smallest_edge(d, k):
-    """Returns the smallest y_0 - |y_i| of a contact's edges: if it is not negative, none pushes."""
+    """Returns the smallest y_0 - |y_i| of contact k over directions i: if it is not negative, no edge pushes."""
     y = d.primal.con_y[k]
     largest = fmax(fabs(y[1]), fabs(y[2]))
     if d.con_dim[k] > 3:

@@ -51,17 +51,18 @@ def mark_contact_path(m, d, b, mark):
 
 
 @kernel
-def store_arm(m, d, k, place, b):
-    """Stores the contact point relative to the com of body b's tree in con_arm; place: 0 pushed body, 1 other one."""
-    d.con_arm[k, place] = d.con_pos[k] - d.subtree_com[m.body_rootid[b]]
+def store_arm(m, d, k, side, b):
+    """Stores the contact point relative to the com of body b's tree in con_arm; side: 0 pushed body, 1 other body."""
+    d.con_arm[k, side] = d.con_pos[k] - d.subtree_com[m.body_rootid[b]]
 
 
 @kernel
 def basis_value(d, y, k, c):
     """Returns the value of y along basis vector c of contact k: 0 to 2 are (n, t_1, t_2), 3 to 5 the turns.
 
-    y: primal.con_y, con_z or con_warm, with three values per slot, and those of the turns after all slots.
+    y: primal.con_y, con_z or con_warm.
     """
+    # three values per row: row k has those along normal and tangents, row nconmax + k those along the turns
     return flat(y)[3 * k + c if c < 3 else 3 * (d.nconmax + k) + c - 3]
 
 
@@ -106,7 +107,7 @@ def store_turns(d, k, sign):
     c = d.contact[k]
     n, t1, t2 = c.frame.rows
     spin = sign * c.friction[2] * n
-    rolls = zeros(6)  # both rows about the tangents
+    rolls = zeros(6)  # two rows: the rolls about both tangents
     if c.dim > 4:
         rolls = join(sign * c.friction[3] * t1, sign * c.friction[4] * t2)
     d.con_basis[TURN, k] = join(spin, rolls)
@@ -148,21 +149,22 @@ def prepare_contacts(m, d):
         d.body_reached[b] = 0
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
-        # the frame's normal points from the first geom's body to the second one's, which is pushed
+        # the frame's normal points from the first geom to the second one, whose body is pushed
         other, pushed = moving_body(m, c.carrier[0]), moving_body(m, c.carrier[1])
         sign = 1.0
         if pushed == 0:  # the second body cannot move: the first one is pushed, by the reversed basis
             pushed = other
-            other, sign = 0, -1.0
+            other = 0
+            sign = -1.0
         c.body[0] = pushed
         c.body[1] = other
         # a contact between two bodies of one tree is no stiffness of a body
         mark = PAIRED if other > 0 and m.body_treeid[pushed] == m.body_treeid[other] else REACHED
         mark_contact_path(m, d, pushed, mark)
         mark_contact_path(m, d, other, mark)
-        store_arm(m, d, k, place=0, b=pushed)
+        store_arm(m, d, k, side=0, b=pushed)
         if other > 0:
-            store_arm(m, d, k, place=1, b=other)
+            store_arm(m, d, k, side=1, b=other)
         # the three rows of con_basis are nine values: n, then both tangents
         n, t1, t2 = c.frame.rows
         flat(d.con_basis)[9 * k : 9 * k + 3] = sign * n
@@ -218,12 +220,12 @@ def compute_turn_rows(d, k, w, out):
 
 @kernel
 def relative_velocity(d, k, w):
-    """Returns the velocity of the pushed body relative to the other one at contact k, given body motions w."""
+    """Returns the velocity of the pushed body relative to the other body at contact k, given body motions w."""
     pushed, other = d.con_body[k, 0], d.con_body[k, 1]
-    u = point_velocity(pushed, pushed_body_arm(d, k), w)  # of the contact point as a point of the pushed body
+    velocity = point_velocity(pushed, pushed_body_arm(d, k), w)
     if other > 0:
-        u = u - point_velocity(other, other_arm(d, k), w)
-    return u
+        velocity = velocity - point_velocity(other, other_arm(d, k), w)
+    return velocity
 
 
 @kernel
@@ -252,7 +254,7 @@ def clear_body_forces(m, d):
 def add_contact_force(d, k, f):
     """Adds contact force f on the pushed body, in world axes, to con_wrench of both bodies.
 
-    The pushed body gets (r x f, f) about the com of its tree, the other body minus that with its arm r.
+    The pushed body gets (r x f, f), the other body -(r x f, f), each with its arm r about the com of its tree.
     """
     pushed, other = d.con_body[k, 0], d.con_body[k, 1]
     d.con_wrench[pushed] += Force(join(cross(pushed_body_arm(d, k), f), f))
@@ -262,13 +264,13 @@ def add_contact_force(d, k, f):
 
 @kernel
 def add_contact_moment(d, k, moment):
-    """Adds a contact's moment on the pushed body, in world axes, to con_wrench; the other body gets minus it."""
+    """Adds a contact's moment on the pushed body, in world axes, to con_wrench, and its opposite on the other body."""
     pushed, other = d.con_body[k, 0], d.con_body[k, 1]
-    f = d.con_wrench[pushed]
-    d.con_wrench[pushed] = join(f.moment + moment, f.translation)
+    wrench = d.con_wrench[pushed]
+    d.con_wrench[pushed] = join(wrench.moment + moment, wrench.translation)
     if other > 0:
-        f = d.con_wrench[other]
-        d.con_wrench[other] = join(f.moment - moment, f.translation)
+        wrench = d.con_wrench[other]
+        d.con_wrench[other] = join(wrench.moment - moment, wrench.translation)
 
 
 @kernel
@@ -281,7 +283,7 @@ def body_forces_to_dofs(m, d, out):
 def project_body_forces(m, d, out, absolute):
     """Computes out_i += S_i . (sum of con_wrench of the body of dof i and all bodies below it), from leaves to root.
 
-    out: a joint-space vector; absolute: 1: with |S_i| in place of S_i.
+    out: a joint-space vector.  absolute: 1 uses |S_i| in place of S_i, else 0.
     Writes: con_wrench of each body, to which it adds the forces on the bodies below.
     """
     for k in range(m.nbody - 1):
@@ -289,7 +291,7 @@ def project_body_forces(m, d, out, absolute):
         if d.body_reached[b]:  # a contact acts on b or below it
             f = d.con_wrench[b]
             parent = m.body_parentid[b]
-            if d.body_reached[parent]:  # all parents but the world, which has no dofs
+            if d.body_reached[parent]:  # false for the world only, which has no dofs
                 d.con_wrench[parent] += f
             for i in body_dofs(m, b):
                 S = fabs(d.cdof[i]) if absolute else d.cdof[i]

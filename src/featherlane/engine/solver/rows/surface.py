@@ -1,7 +1,7 @@
 """Moving surfaces of fixed geoms: conveyor belts, turntables.
 
-J v of a contact includes the difference of the velocities of the two surfaces (constraint/surface.py) along the
-tangents and, as the difference of their turns, about the normal: friction then moves bodies along with the surface.
+J v of a contact includes the velocity of the second surface relative to the first (constraint/surface.py) along the
+tangents, and their relative angular velocity about the normal: friction then moves bodies along with the surface.
 The normal and rolling directions do not change.
 con_y[k] has J a - aref along (n, mu_1 t_1, mu_2 t_2), con_y[TURN, k][0] that along the turn mu_3 n, in dimensions 4, 6.
 aref of friction is -B J v, so a surface velocity adds B times its part along the basis.
@@ -25,7 +25,7 @@ def add_surface_velocities(m, d, con_y):
         c = d.contact[k]
         if c.dim > 1:
             pos, damping = c.pos, c.frictiondamping
-            # velocity and turn of each surface at the contact point
+            # velocity of each surface at the contact point, and its angular velocity
             v1, w1 = surface_velocity(m, d, c.geom[0], pos)
             v2, w2 = surface_velocity(m, d, c.geom[1], pos)
             v = v2 - v1
