@@ -67,7 +67,7 @@ def velocity_rates(m, d, p, k):
     """Computes columns dg and dp by the velocity of dof k."""
     # as in `position_rates`; forces that do not depend on the velocity have no term
     velocity_column(m, d, p, k)
-    p.dg[k] = p.dg[k] + p.dof_friction[k]  # forces on single dofs, of `dof_rates`
+    p.dg[k] = p.dg[k] + p.dof_net_damping[k]  # forces on single dofs, of `dof_rates`
     subtract_fluid_velocity(m, d, p, k)
     subtract_transmissions(m, d, p, k, by_velocity=1)
     add_tendon_velocity_column(m, d, p, k)
@@ -75,8 +75,8 @@ def velocity_rates(m, d, p, k):
     add_velocity_column(m, d, p, k, accelerates=0)  # contacts
     # only the next state needs dp; with rate_lag, it is differenced
     if is_implicit(m) and p.rate_steps and not p.rate_lag:
-        # dp = -dK a* = -h dof_lag_friction, with K = M + h (slope of the dampers' forces)
-        p.dp[k] = -(timestep(m) * p.dof_lag_friction[k])
+        # dp = -dK a* = -h dof_lag_damping, with K = M + h (slope of the dampers' forces)
+        p.dp[k] = -(timestep(m) * p.dof_lag_damping[k])
         if m.opt_integrator == IMPLICITFAST:
             add_free_body(m, d, p, k, by_velocity=1)
 

@@ -50,18 +50,18 @@ def _gravity_cross_axis(m, d, k):
 def _applied_share(m, d, j):
     """Returns the share of the compensation that acts on dof j, 1 or 0.
 
-    If actuators apply it (actgravcomp), it is 0 if there are none, if they are off, or if their clamped sum does not
-    change.
+    The share is 0 if actuators apply the compensation (actgravcomp) and there are none, they are off, or their sum is
+    clamped.
     """
     joint, share = m.dof_jntid[j], 1.0
     if m.jnt_actgravcomp[joint]:
         if m.nactuator == 0 or m.opt_disableflags & DISABLE_ACTUATION:
             share = 0.0
-        # only slides and hinges have such limits
+        # only slides and hinges have limits of actuator forces
         elif m.jnt_actfrclimited[joint] and is_scalar(m.jnt_type[joint]):
             f = d.qfrc_actuator[j]
-            inside = (f > m.jnt_actfrcrange[joint].lower) & (f < m.jnt_actfrcrange[joint].upper)
-            share = where(inside, share, 0.0)
+            is_unclamped = (f > m.jnt_actfrcrange[joint].lower) & (f < m.jnt_actfrcrange[joint].upper)
+            share = where(is_unclamped, share, 0.0)
     return share
 
 

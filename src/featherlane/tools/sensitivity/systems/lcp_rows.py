@@ -72,12 +72,12 @@ def _moved(p, k, twist):
     body 2, and a normal that is fixed on body 1.
     slot_flat <- 1 in worlds where a rotation changes the number of contacts of two flat faces.
     """
-    dist, pos, turned = moved_by(p, k, twist)
+    dist, pos, rotation = moved_by(p, k, twist)
     w, velocity = twist.angular, twist.linear
     lost = p.slot_gone[k] >= 1.0  # then `moved_by` has no derivatives, and the frame does not turn
     p.slot_flat[k] = where((p.slot_gone[k] > 0.0) & (dot(w, w) > 0.0), 1.0, p.slot_flat[k])
     apart = dot(p.slot_own[k].orientation.rows[0], velocity)  # along the normal
-    return where(lost, apart, dist), where(lost, velocity, pos), where(lost, 0.0 * velocity, turned)
+    return where(lost, apart, dist), where(lost, velocity, pos), where(lost, 0.0 * velocity, rotation)
 
 
 @kernel
@@ -89,20 +89,20 @@ def _shift(m, d, p, k, j):
     body1, body2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
     moves1, moves2 = is_before(m, j, body1), is_before(m, j, body2)
     S = p.dof_axis[j]
-    dist, pos, turned = 0.0, Vec3(zeros(3)), Vec3(zeros(3))
+    dist, pos, rotation = 0.0, Vec3(zeros(3)), Vec3(zeros(3))
     # if dof j moves both bodies, the contact only moves along
     if moves2 and not moves1:
-        dist, pos, turned = _moved(p, k, at_point(S, p.slot_arms[k, 1]))
+        dist, pos, rotation = _moved(p, k, at_point(S, p.slot_arms[k, 1]))
     elif moves1:
         twist = at_point(S, p.slot_arms[k, 0])
         if not moves2:
             # body 2 moves back relative to body 1
-            dist, pos, turned = _moved(p, k, -twist)
+            dist, pos, rotation = _moved(p, k, -twist)
         # the contact moves along with body 1: the frame turns by w, and spins by (slot_spin . w) about its normal
         pos = pos + twist.linear
         normal = p.slot_own[k].orientation.rows[0]
-        turned = fma(dot(p.slot_spin[k], twist.angular), normal, turned + twist.angular)
-    return dist, pos, turned
+        rotation = fma(dot(p.slot_spin[k], twist.angular), normal, rotation + twist.angular)
+    return dist, pos, rotation
 
 
 @kernel
@@ -111,8 +111,8 @@ def find_shifts(m, d, p, j):
     for k in range(d.ncon_slot[0]):
         p.slot_shift[k] = zeros(7)
         if j >= 0:
-            dist, pos, turned = _shift(m, d, p, k, j)
-            p.slot_shift[k] = join((dist,), pos, turned)
+            dist, pos, rotation = _shift(m, d, p, k, j)
+            p.slot_shift[k] = join((dist,), pos, rotation)
 
 
 @kernel
