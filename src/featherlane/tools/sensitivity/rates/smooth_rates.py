@@ -70,8 +70,8 @@ def _move_body(m, d, p, i, x):
             lag = moved_along(lag, Vec3(x[first : first + 3]))
             first += 3
         end = first + 3 if has_quaternion(kind) else first + 1
-        # motions behind the joint: v + sum of S qvel, a + sum of (S qacc + (v x S) qvel), lag + sum of S x; all axes of a
-        # ball use the motion before the ball
+        # motions behind the joint: v + sum of S qvel, a + sum of (S qacc + (v x S) qvel), lag + sum of S x; all axes of
+        # a ball use the motion before the ball
         next_vel, next_acc, next_lag = vel, acc, lag
         for k in range(first, end):
             S = d.cdof[k]

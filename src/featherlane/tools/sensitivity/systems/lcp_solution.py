@@ -26,19 +26,19 @@ from featherlane.tools.sensitivity.systems.switching import FAR
 
 # ---- which rows are free ---------------------------------------------------------------------------------------------
 @kernel
-def _limits(d, x, loads, i):
-    """Returns the (lower, upper) bound of row i.
+def _bounds(d, x, loads, i):
+    """Returns the (lower, upper) bound of the force of row i.
 
-    x: unused; loads: forces of all rows, of which the normal ones set the bounds of friction.
+    x: unused.   loads: forces of all rows; those of normal rows set the bounds of friction.
     """
     normal = d.lcp.findex[i]
     if normal >= 0:
         load = fabs(loads[normal])
-        # without a normal force friction is 0, even if mu is infinite
+        # mu |x_n| + add; without a normal force it is `add`, even if mu is infinite
         hi = where(load > 0.0, d.lcp.hi[i] * where(load > 0.0, load, 1.0), 0.0) + d.lcp.add[i]
         lo = -hi
     else:
-        lo, hi = d.lcp.lo[i] + 0.0, d.lcp.hi[i] + 0.0  # no negative zero
+        lo, hi = d.lcp.lo[i] + 0.0, d.lcp.hi[i] + 0.0  # + 0.0: -0 becomes 0
     return lo, hi
 
 
@@ -57,13 +57,13 @@ def sort_rows(d, p, x, loads, w, friction):
     """Computes row_free and row_slope of all rows.
 
     Args:
-        x, w: forces and slack.
-        loads: forces whose normal ones set the bounds of friction.
+        x, w: forces and slack of all rows.
+        loads: forces of all rows; those of normal rows set the bounds of friction.
         friction: 0: friction rows are fixed, as in the problem without friction.
     """
     for i in range(d.lcp.n[0]):
         normal = d.lcp.findex[i]
-        lo, hi = _limits(d, x, loads, i)
+        lo, hi = _bounds(d, x, loads, i)
         aim = _unbounded_force(d, x, w, i)
         movable, above, below = lo < hi, aim >= hi, aim <= lo
         if normal >= 0 and friction == 0:
@@ -82,15 +82,16 @@ def nearest_switch(d, x, loads, w, size, cones):
 
     Args:
         x, w: forces and slack of all rows.
-        loads: forces whose normal ones set the bounds of friction.
+        loads: forces of all rows; those of normal rows set the bounds of friction.
         size: size of the forces.
         cones: whether friction is bounded by round cones.
     """
     least = FAR
     for i in range(d.lcp.n[0]):
-        lo, hi = _limits(d, x, loads, i)
+        lo, hi = _bounds(d, x, loads, i)
         aim = _unbounded_force(d, x, w, i)
         movable, outside = lo < hi, (aim >= hi) | (aim <= lo)
+        # distance from the nearest bound
         beyond = where(aim >= hi, aim - hi, lo - aim)
         within = fmin(aim - lo, hi - aim)
         distance = where(outside, beyond, within) / size
@@ -126,7 +127,7 @@ def _set_delassus_row(m, d, p, i):
 
 @kernel
 def form_system(m, d, p, follows, cones):
-    """row_matrix <- A + cfm over the free rows, 1 on the diagonal of the others.
+    """row_matrix <- A + cfm over the free rows, and the unit matrix over the rows that are not free.
 
     Args:
         follows: 1: sliding friction follows its normal force, so A_FS s is added to the normals' columns.
@@ -154,13 +155,13 @@ def form_system(m, d, p, follows, cones):
 
 @kernel
 def factor_system(d, p):
-    """row_matrix <- its factors, row_pivot <- 1 / pivot, 0 for a row that depends linearly on later ones."""
+    """row_matrix <- its factors; row_pivot <- 1 / pivot, 0 for a row that depends linearly on later rows."""
     factor_unsymmetric(dense_rows(d.lcp.n[0]), dense=1, A=p.row_matrix, inverse=p.row_pivot)
 
 
 @kernel
 def solve_system(d, p):
-    """row_dx, given as a right-hand side, <- rates of the free rows' forces, 0 for the others."""
+    """row_dx, a right-hand side, <- derivatives of the free rows' forces; 0 for rows that are not free."""
     for i in range(d.lcp.n[0]):
         p.row_dx[i] = where(p.row_free[i] > 0.0, p.row_dx[i], 0.0)
     # rows and columns of fixed forces are those of the unit matrix
@@ -169,9 +170,9 @@ def solve_system(d, p):
 
 @kernel
 def follow_normals(d, p, normals, first):
-    """row_dx of sliding friction <- s dx_n, its slope times the rate of its normal force.
+    """row_dx of friction rows that are not free <- s dx_n, the slope times the derivative of the normal force.
 
-    normals: rates of the forces of all rows, from entry `first` on.
+    normals: derivatives of the forces of all rows, from entry `first` on.
     """
     for i in range(d.lcp.n[0]):
         normal = d.lcp.findex[i]

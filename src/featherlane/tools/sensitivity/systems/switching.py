@@ -53,8 +53,8 @@ def size_of_scalar_row(m, d, k):
     K = _stiffness(m, solref, solimp)
     # x = J a - aref
     size = fmax(fabs(d.primal.row_x[k] + d.row_aref[k]) + fabs(d.row_aref[k]), K * REACH)
-    # under Coulomb's law dry friction is rigid: its aref stops the row in one step, so |aref| is no measure of its size;
-    # it slips at |x| = loss / D
+    # under Coulomb's law dry friction is rigid: its aref stops the row in one step, so |aref| is no measure of size; it
+    # slips at |x| = loss / D
     if kind in (FRICTION_DOF, FRICTION_TENDON) and m.opt_contact_model == COULOMB:
         size = d.row_hi[k] / fmax(d.row_D[k], TINY)
     return size, K
@@ -107,7 +107,7 @@ def _least_of_contact(m, d, k, least):
     else:
         # T: length of y over the directions of friction
         T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
-        # the contact ends at y = T, under Coulomb's law at y = 0; it sticks up to D y + Dt T = 0
+        # the contact stops pushing at y = T, under Coulomb's law at y = 0; it sticks up to D y + Dt T = 0
         least = _least_scaled(y if m.opt_contact_model == COULOMB else y - T, size, present, least)
         ratio = c.Dt / where(present, D, 1.0)
         least = _least_scaled(y + ratio * T, size, present, least)

@@ -44,7 +44,7 @@ def right_jacobian(r, x):
 
 @kernel
 def linear_jacobian(r, x):
-    """Returns J(r) x of the linear update, (x - u x x) / (1 + |u|^2) with u = r / 2."""
+    """Returns J(r) x of the linear update, (1 - [u]x) x / (1 + |u|^2) with u = r / 2."""
     u = 0.5 * r
     return 1.0 / (1.0 + dot(u, u)) * (x - cross(u, x))
 
