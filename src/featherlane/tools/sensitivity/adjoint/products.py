@@ -91,8 +91,8 @@ def solve_costate(m, d, p, damped):
         for i in range(m.nv):
             d.qfrc_smooth[i] = p.solved[i]
             d.qfrc_constraint[i] = 0.0
-        # qacc_step <- z = K^-1 h lam, from the right-hand side qfrc_smooth + qfrc_constraint; where K is M it is `free`,
-        # which is replaced by 0 below
+        # qacc_step <- z = K^-1 h lam, from the right-hand side qfrc_smooth + qfrc_constraint; where K is M, it is
+        # `free`, which is replaced by 0 below
         implicit_rates(m, d, x=d.qfrc_smooth, free=p.solved, damped=damped)
         inertia_times(m, d, d.qacc_step, p.product)  # M z
         for i in range(m.nv):

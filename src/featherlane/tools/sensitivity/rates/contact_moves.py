@@ -81,15 +81,15 @@ def _is_of_pair(d, p, s, k):
 
 
 @kernel
-def _find_slot(d, p, k, first):
-    """Returns the detected slot of slot k of the world's own pose, or -1; the search begins at `first`, cyclically."""
+def _find_slot(d, p, k, next_slot):
+    """Returns the detected slot of slot k of the world's own pose, or -1; the search begins at `next_slot`, cyclically."""
     n, found = d.ncon_slot[0], -1
     if p.slot_cand[k] == NO_CANDIDATE:
         found = k  # a contact given by the caller is not detected, and keeps its slot
     else:
         tried = 0
         while tried < n and found < 0:
-            s = (first + tried) % n
+            s = (next_slot + tried) % n
             # the same point of the same pair
             found = s if d.con_point[s] == p.slot_point[k] and _is_of_pair(d, p, s, k) else -1
             tried += 1
@@ -118,7 +118,7 @@ def _match(d, p, k, at):
 def _find_slots(d, p, n):
     """slot_at <- the detected slot of each of the n slots of the worlds' own pose, -1: none.
 
-    A pose may have more slots or fewer, in another order: slots of the tile's other worlds are ignored.
+    A displaced pose may have more slots or fewer, in a different order.
     Writes: slot_at, slot_gone, slot_taken; slot_known and slot_near as in `contact_moves`.
     """
     if d.con_overflow[0]:  # contacts do not fit into the tile
@@ -195,8 +195,8 @@ def _detected_place(d, s):
 @kernel
 def _square_from_own(d, p, s, k):
     """Returns the squared distance of detected slot s from slot k at the world's own pose."""
-    between = d.con_pos[s] - p.slot_own[k].position
-    return dot(between, between)
+    offset = d.con_pos[s] - p.slot_own[k].position
+    return dot(offset, offset)
 
 
 @kernel
@@ -220,9 +220,9 @@ def _store_place(d, p, k, places):
             # the pair's nearest point
             for s in range(d.ncon_slot[0]):
                 if s != at and _is_of_pair(d, p, s, k):
-                    other = _square_from_own(d, p, s, k)
-                    nearer = astray & (d.con_present[s] > 0.0) & (other < square)
-                    square = where(nearer, other, square)
+                    other_square = _square_from_own(d, p, s, k)
+                    nearer = astray & (d.con_present[s] > 0.0) & (other_square < square)
+                    square = where(nearer, other_square, square)
                     places[k] = where(nearer, _detected_place(d, s), places[k])
             # no point is near
             lost = where(astray & (square > JUMP * JUMP), 1.0, lost)

@@ -145,7 +145,7 @@ def _spin(d, p, k, w):
 def _felt_spin(m, d, p, k, S):
     """Returns `_spin` for a motion S of both bodies, or 0 in worlds whose forces do not depend on it.
 
-    Friction of a cone is equal in all directions if its coefficients are.
+    Friction on a cone does not depend on the spin of the frame if its coefficients are equal.
     """
     c = d.contact[k]
     spin = _spin(d, p, k, S.angular)
@@ -227,7 +227,7 @@ def moved_rows(m, d, p, k, place, S, j):
     A, V = p.slot_acceleration[k], p.slot_velocity[k]
     dA, dV = Motion(zeros(6)), Motion(zeros(6))
     if place != BOTH:
-        # the body at `place` changes by S x (its motion - motion before the joint: acc, vel); the contact moves by pos
+        # a motion of the body changes by S x (motion - the motion before the joint); the contact moves by pos
         acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
         body = c.body[place]
         dA = change_of_motion(d, k, place, cross_motion(S, d.con_motion[body] - acc), A.angular, pos)

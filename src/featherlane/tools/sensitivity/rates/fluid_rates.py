@@ -40,11 +40,11 @@ def _subtract_drag(m, d, p, k, motion, carried):
 
     carried: S_k x* F^c_k, the force that moves with the bodies; 0 by velocity.   Reads: dof_fluid of `fluid_rates`.
     """
-    row, diagonal = m.D_rowadr[k], m.D_diag[k]
+    rowadr, diagonal = m.D_rowadr[k], m.D_diag[k]
     in_fluid = fluid_worlds(m)  # worlds with a fluid: the parameters of a tile's worlds may differ
     force = drag_times(d, m.dof_bodyid[k], motion)  # B^c_k motion
     for c in range(m.D_rownnz[k]):
-        j = m.D_colind[row + c]
+        j = m.D_colind[rowadr + c]
         S = d.cdof[j]
         if c > diagonal:
             # k moves j: (B^c_j^T S_j) . motion

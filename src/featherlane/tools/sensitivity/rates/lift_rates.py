@@ -69,10 +69,10 @@ def _applied_share(m, d, j):
 def subtract_lift(m, d, p, k):
     """dg -= derivatives of gravity compensation by the position of dof k.   Reads: dof_lift of `prepare_lift`."""
     if has_gravity_compensation(m):  # else dof_lift is not computed
-        row, diagonal, momentum = m.D_rowadr[k], m.D_diag[k], p.dof_lift[k]
+        rowadr, diagonal, momentum = m.D_rowadr[k], m.D_diag[k], p.dof_lift[k]
         gravity_cross = _gravity_cross_axis(m, d, k)
         for c in range(m.D_rownnz[k]):
-            j = m.D_colind[row + c]
+            j = m.D_colind[rowadr + c]
             # rate = p_l . (g x w_u) = -dtau_j / dq_k: the upper dof u is k if k moves j or both are of one ball, else j
             if c >= diagonal or turns_with(m, j, k):
                 rate = dot(p.dof_lift[j], gravity_cross)

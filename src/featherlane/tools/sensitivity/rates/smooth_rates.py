@@ -147,10 +147,10 @@ def position_column(m, d, p, k):
     # S x* f^c: change of the forces that move along with the outer bodies
     carried = force + cross_force(S, d.cfrc[i])
     lag_carried = lag_force + cross_force(S, p.body_lag_force[i])
-    row, diagonal = m.D_rowadr[k], m.D_diag[k]
+    rowadr, diagonal = m.D_rowadr[k], m.D_diag[k]
     # dofs j between k and the root: S_j . (I^c zeta_k + B^c eta_k + S_k x* f^c)
     for c in range(diagonal):
-        j = m.D_colind[row + c]
+        j = m.D_colind[rowadr + c]
         T = d.cdof[j]
         if turns_with(m, j, k):  # axes of one ball
             p.dg[j], p.dp[j] = dot(T, force), dot(T, lag_force)
@@ -160,7 +160,7 @@ def position_column(m, d, p, k):
     # dof k moves dof j: (I^c S_j) . zeta_k + (B^c^T S_j) . eta_k
     zeta, eta, lag = p.dof_carried[k], p.dof_turned[k], p.dof_lag[k]
     for c in range(diagonal + 1, m.D_rownnz[k]):
-        j = m.D_colind[row + c]
+        j = m.D_colind[rowadr + c]
         momentum = p.dof_momentum[j]
         p.dg[j], p.dp[j] = dot(momentum, zeta) + dot(p.dof_drag[j], eta), dot(momentum, lag)
 

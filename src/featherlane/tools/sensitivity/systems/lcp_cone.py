@@ -133,11 +133,11 @@ def _finish_block(d, p, k, count, slides):
     for c in range(count):
         i = k + 1 + c
         # acts: worlds in which row i is replaced
-        acts, along, row = slides & (mu_of(d, i) > 0.0), 0.0, i * n
+        acts, along, start = slides & (mu_of(d, i) > 0.0), 0.0, i * n
         # along = sum of (P mu A)_ij mu_j t_j
         for e in range(count):
             j = k + 1 + e
-            along = fma(p.row_matrix[row + j] * mu_of(d, j), p.row_unit[j], along)
+            along = fma(p.row_matrix[start + j] * mu_of(d, j), p.row_unit[j], along)
         for e in range(count):
             j = k + 1 + e
             both = acts & (mu_of(d, j) > 0.0)  # mu_j is a divisor
@@ -145,9 +145,11 @@ def _finish_block(d, p, k, count, slides):
             diagonal_pull = pull if i == j else 0.0 * pull  # l on the diagonal, else 0 of the same kind
             # regrouped: (scale - l) t_i t_j + l on the diagonal - along_i t_j
             added = fma(scale - pull, tt, diagonal_pull) - along * p.row_unit[j]
-            p.row_matrix[row + j] = where(both, fma(added, inverse_mu, p.row_matrix[row + j]), p.row_matrix[row + j])
-        by_normal = p.row_matrix[row + k]
-        p.row_matrix[row + k] = where(acts, by_normal + (along - scale * p.row_unit[i]), by_normal)
+            p.row_matrix[start + j] = where(
+                both, fma(added, inverse_mu, p.row_matrix[start + j]), p.row_matrix[start + j]
+            )
+        by_normal = p.row_matrix[start + k]
+        p.row_matrix[start + k] = where(acts, by_normal + (along - scale * p.row_unit[i]), by_normal)
 
 
 @kernel

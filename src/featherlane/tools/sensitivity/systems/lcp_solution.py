@@ -136,21 +136,23 @@ def form_system(m, d, p, follows, cones):
     n = d.lcp.n[0]
     for i in range(n):
         _set_delassus_row(m, d, p, i)
-        row = i * n
-        p.row_matrix[row + i] = p.row_matrix[row + i] + d.lcp.cfm[i]
+        start = i * n
+        p.row_matrix[start + i] = p.row_matrix[start + i] + d.lcp.cfm[i]
         if follows:
             # column of the normal += column j times s_j: dx_j = s_j dx_n
             for j in range(n):
                 normal = d.lcp.findex[j]
                 if normal >= 0:
-                    p.row_matrix[row + normal] = fma(p.row_matrix[row + j], p.row_slope[j], p.row_matrix[row + normal])
+                    p.row_matrix[start + normal] = fma(
+                        p.row_matrix[start + j], p.row_slope[j], p.row_matrix[start + normal]
+                    )
     if cones:
         turn_system(d, p)
     for i in range(n):
-        free, row = p.row_free[i] > 0.0, i * n
+        free, start = p.row_free[i] > 0.0, i * n
         for j in range(n):
             both = free & (p.row_free[j] > 0.0)
-            p.row_matrix[row + j] = where(both, p.row_matrix[row + j], 1.0 if i == j else 0.0)
+            p.row_matrix[start + j] = where(both, p.row_matrix[start + j], 1.0 if i == j else 0.0)
 
 
 @kernel

@@ -85,7 +85,7 @@ def prepare_noslip(m, d, p):
         p.report[KNOWN] = where(has_dry_tendons(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for r in range(p.nslip[0]):
             compute_field(m, d, p, r)  # slip_A, slip_lag, slip_motion, slip_momentum
-        _sweep(m, d, p, first=1, by_position=0)  # slip_gain and slip_path
+        _sweep(m, d, p, stores_path=1, by_position=0)  # slip_gain and slip_path
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
@@ -192,8 +192,8 @@ def _store_moved_motions(m, d, p, j, k, place):
 def _compute_dA(m, d, p, j):
     """slip_dA <- derivative of A by the position of dof j: dA_re = dJ_r w_e + dJ_e w_r - w_r^T dM w_e.
 
-    Each pair (r, e) adds dJ_r w_e - (v_e x S) . h_r to the entries (r, e) and (e, r).  With the pair (e, r) they have
-    all terms.
+    Each pair (r, e) adds dJ_r w_e - (v_e x S) . h_r to the entries (r, e) and (e, r).  The terms of both orders of
+    a pair together are dA.
     """
     n = p.nslip[0]
     for entry in range(n * n):
@@ -206,21 +206,21 @@ def _compute_dA(m, d, p, j):
         force, moment = unit_force(d, p, r)
         h = p.slip_momentum[m.nbody * r + m.dof_bodyid[j]]
         for e in range(n):
-            x = -dot(p.slip_lag[m.nv * e + j], h)  # -(v_e x S) . h_r
+            term = -dot(p.slip_lag[m.nv * e + j], h)  # -(v_e x S) . h_r
             if place >= 0:
                 # + dJ_r w_e
-                x = x + dot(force, p.slip_moved[e].linear) + dot(moment, p.slip_moved[e].angular)
-            p.slip_dA[n * r + e] = p.slip_dA[n * r + e] + x
-            p.slip_dA[n * e + r] = p.slip_dA[n * e + r] + x
+                term = term + dot(force, p.slip_moved[e].linear) + dot(moment, p.slip_moved[e].angular)
+            p.slip_dA[n * r + e] = p.slip_dA[n * r + e] + term
+            p.slip_dA[n * e + r] = p.slip_dA[n * e + r] + term
 
 
 @kernel
 def _row_product(p, A, r, x):
     """Returns the product of row r of A, nslip x nslip by rows, and x."""
-    first = p.nslip[0] * r
-    product = A[first] * x[0]
+    start = p.nslip[0] * r
+    product = A[start] * x[0]
     for e in range(1, p.nslip[0]):
-        product = fma(A[first + e], x[e], product)
+        product = fma(A[start + e], x[e], product)
     return product
 
 
@@ -252,11 +252,11 @@ def _update_row(p, r, y, running, by_position):
 
 
 @kernel
-def _sweep(m, d, p, first, by_position):
+def _sweep(m, d, p, stores_path, by_position):
     """slip_gain, slip_dgain <- e and its derivatives: the sweeps of the no-slip solver.
 
     Args:
-        first: 1: store y of the first SWEEPS sweeps in slip_path (sweep, row), for all columns; 0: read it there.
+        stores_path: 1: store y of the first SWEEPS sweeps in slip_path (sweep, row), for all columns; 0: read it there.
         by_position: 1 if A depends on the coordinate, with slip_dA.
     """
     for r in range(p.nslip[0]):
@@ -269,7 +269,7 @@ def _sweep(m, d, p, first, by_position):
         for r in range(p.nslip[0]):
             entry = s * p.nslip[0] + r
             # slip_path has memory for SWEEPS sweeps; y of later sweeps is computed in each column
-            if first or s >= SWEEPS:
+            if stores_path or s >= SWEEPS:
                 y = p.slip_y[r] + _row_product(p, p.slip_A, r, p.slip_gain)
                 if s < SWEEPS:
                     p.slip_path[entry] = y
@@ -323,7 +323,7 @@ def _correct_column(m, d, p, c):
     by_position = at >= 0 and at < m.nv
     if by_position:
         _compute_dA(m, d, p, at)
-    _sweep(m, d, p, first=0, by_position=by_position)  # slip_gain, slip_dgain
+    _sweep(m, d, p, stores_path=0, by_position=by_position)  # slip_gain, slip_dgain
     clear_body_forces(m, d)
     for r in range(p.nslip[0]):
         _add_row_change(m, d, p, at, r)

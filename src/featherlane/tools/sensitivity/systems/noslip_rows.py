@@ -75,7 +75,7 @@ def unit_force(d, p, r):
     """Returns (force, moment) of a unit force of row r on the pushed body, in world axes; zeros for dry friction."""
     k, i = p.slip_con[r], p.slip_axis[r]
     force, moment = Vec3(zeros(3)), Vec3(zeros(3))
-    if k < 0:  # dry friction acts on no body: both are 0
+    if k < 0:  # dry friction of a dof has no wrench: both are 0
         moment = force
     elif i < 3:  # a tangent
         force = d.con_basis[k].rows[i]
