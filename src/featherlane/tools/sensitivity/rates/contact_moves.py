@@ -82,7 +82,7 @@ def _is_of_pair(d, p, s, k):
 
 @kernel
 def _find_slot(d, p, k, next_slot):
-    """Returns the detected slot of slot k of the world's own pose, or -1; the search begins at `next_slot`, cyclically."""
+    """Returns the detected slot of slot k of the world's own pose, or -1; the cyclic search begins at `next_slot`."""
     n, found = d.ncon_slot[0], -1
     if p.slot_cand[k] == NO_CANDIDATE:
         found = k  # a contact given by the caller is not detected, and keeps its slot

@@ -179,7 +179,7 @@ def lag_columns_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the integrator's correction p: central differences.
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
-    Writes: those that they take back; dg, dp, dact, point_g, point_p, force, product; qpos, qvel, act, ctrl,
+    Writes: those that they take back; dg, dp, dact, point_p, force, product; qpos, qvel, act, ctrl,
             qfrc_applied, and all else of this thread's workspace.
     Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """

@@ -168,7 +168,7 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; dg, dp, dact, report; body_*, dof_*, geom_*, row_*, slot_*, ten_* and
-            all else of p; what `base_tiles` writes.
+            all else of p; what `base_tiles` writes; act, which keeps its values.
     Scratch: con_wrench, crb_rate, crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, qvec.
     """
     accelerate_state(m, d, p)
@@ -192,8 +192,7 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
     Models with the recursive solver are excluded, because its factors share memory with these formulas' forces.
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; report, dg, dp, dact, da, dq, dv; body_*, dof_*, geom_*, panel_*,
-            row_*, slot_*, ten_* and all else of p; what `base_tiles` writes;
-            qfrc_smooth.
+            row_*, slot_*, ten_* and all else of p; what `base_tiles` writes; qfrc_smooth; act, which keeps its values.
     Scratch: con_wrench, crb_rate, crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, qvec, primal.*.
     """
     damped = begin_step(m, d, p)
