@@ -82,7 +82,7 @@ def add_tendon_bend(m, d, p, i, k, scale):
     The tendon's elements are sites, geoms between two sites, and pulleys, which divide the length of what follows.
     """
     part_scale, n = scale, m.tendon_adr[i]
-    last = n + m.tendon_num[i] - 1
+    last = n + m.tendon_num[i] - 1  # no segment begins at the last element
     while n < last:
         if m.wrap_type[n] == WRAP_PULLEY:
             part_scale = scale / m.wrap_prm[n]

@@ -62,8 +62,8 @@ def sort_cones(d, p, x, w):
         p.row_cone[k] = 0.0
         count = _count_friction(d, k)
         if count > 0:
-            length, aim, radius = _slide_lengths(d, x, w, k, count)
-            slides = (aim >= radius) & (radius > 0.0)
+            length, stepped_length, radius = _slide_lengths(d, x, w, k, count)
+            slides = (stepped_length >= radius) & (radius > 0.0)
             # inverse = 1 / |s|; pull = -(mu w . t), a sum
             inverse, pull = 1.0 / where(length > 0.0, length, 1.0), 0.0
             for c in range(count):
@@ -90,8 +90,8 @@ def nearest_on_cones(d, x, w, size, least):
     for k in range(d.lcp.n[0]):
         count = _count_friction(d, k)
         if count > 0:
-            _, aim, radius = _slide_lengths(d, x, w, k, count)
-            gap, mu_max = where(aim > radius, aim - radius, radius - aim), 0.0
+            _, stepped_length, radius = _slide_lengths(d, x, w, k, count)
+            gap, mu_max = where(stepped_length > radius, stepped_length - radius, radius - stepped_length), 0.0
             for c in range(count):
                 mu_max = where(mu_of(d, k + 1 + c) > mu_max, mu_of(d, k + 1 + c), mu_max)
             # as a force: the gap, a difference of lengths |s|, times the largest mu of the directions

@@ -149,7 +149,7 @@ def _append_limit(m, d, p, k, store):
     """Appends the LCP row of limit k on its branch; returns its number.
 
     The target velocity is -(erp / h) err, or the rebound -e v if the limit bounces.  It bounces if the joint approaches
-    its stop (v < 0) and the rebound is faster.
+    its stop (v < 0) and -e v exceeds -(erp / h) err.
     store: 1 in the own state, where the branch dof_bounces and its margin dof_edge are stored.
     """
     j, present, h = d.row_id[k], d.row_present[k] > 0.0, timestep(m)
@@ -218,7 +218,7 @@ def _velocity_on_branch(m, d, p, k, erp, v):
         apart     depth / h + belt              closes the gap (depth < 0)
         deep      (erp / h) over + belt         over = depth - contact_min_depth >= 0
         fastest   contact_max_vel               if the above exceeds it
-        bounces   e (belt - v) + belt           if the approach exceeds restitution_vel, and this is faster
+        bounces   e (belt - v) + belt           if belt - v exceeds restitution_vel and this exceeds the above
 
     erp: error reduction per step; v: present separation velocity J v.
     """
@@ -262,13 +262,13 @@ def _append_contact_rows(m, d, p, store):
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         c.lcprow = NO_ROW
-        acts = c.D > 0.0
-        if any_(acts) and has_capacity(m, d, c.dim):
+        has_rows = c.D > 0.0
+        if any_(has_rows) and has_capacity(m, d, c.dim):
             # columns: the dofs that move one of the two bodies
             start = first_free_column(d)
             n = list_pair_columns(m, d, c.carrier[0], c.carrier[1], start)
             if n > 0:  # two fixed bodies have no columns
-                _append_contact(m, d, p, k, start, n, acts, store)
+                _append_contact(m, d, p, k, start, n, has_rows, store)
                 clear_column_marks(d, start, n)  # dual.mark, which `list_pair_columns` set
 
 

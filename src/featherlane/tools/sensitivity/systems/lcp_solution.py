@@ -64,13 +64,15 @@ def sort_rows(d, p, x, loads, w, friction):
     for i in range(d.lcp.n[0]):
         normal = d.lcp.findex[i]
         lo, hi = _bounds(d, x, loads, i)
-        aim = _unbounded_force(d, x, w, i)
-        movable, above, below = lo < hi, aim >= hi, aim <= lo
+        unbounded = _unbounded_force(d, x, w, i)
+        # masks: the bounds differ; the force is at its upper bound; at its lower bound
+        movable, above, below = lo < hi, unbounded >= hi, unbounded <= lo
         if normal >= 0 and friction == 0:
             movable = false_mask(d)
         p.row_free[i] = where(movable & not_(above | below), 1.0, 0.0)
         slope = 0.0
         if normal >= 0:
+            # sliding friction x = +-mu x_n
             mu = where(movable, d.lcp.hi[i], 0.0)
             slope = where(above, mu, where(below, -mu, 0.0))
         p.row_slope[i] = slope
@@ -89,11 +91,11 @@ def nearest_switch(d, x, loads, w, size, cones):
     least = FAR
     for i in range(d.lcp.n[0]):
         lo, hi = _bounds(d, x, loads, i)
-        aim = _unbounded_force(d, x, w, i)
-        movable, outside = lo < hi, (aim >= hi) | (aim <= lo)
+        unbounded = _unbounded_force(d, x, w, i)
+        movable, outside = lo < hi, (unbounded >= hi) | (unbounded <= lo)
         # distance from the nearest bound
-        beyond = where(aim >= hi, aim - hi, lo - aim)
-        within = fmin(aim - lo, hi - aim)
+        beyond = where(unbounded >= hi, unbounded - hi, lo - unbounded)
+        within = fmin(unbounded - lo, hi - unbounded)
         distance = where(outside, beyond, within) / size
         # in_cone: row i is friction on a round cone; if mu > 0, `nearest_on_cones` treats it
         if cones and in_cone(d, i):
