@@ -137,8 +137,8 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
     call provides the costate after the preceding step.
     Reads:  the rows that the transfers of b bring in, among them by_q, by_v, by_act, loss_q, loss_v, loss_act.
     Writes: those that they take back; number, report, by_q, by_v, by_act (costates), y, z, dg, dp, dact, next_qvel;
-            body_*, dof_*, geom_*, row_*, slot_*, ten_* and all else of p; what `base_tiles` writes; act, which keeps its
-            values.
+            body_*, dof_*, geom_*, row_*, slot_*, ten_* and all else of p; what `base_tiles` writes; act, which keeps
+            its values.
     Scratch: qacc_step, qfrc_smooth, qfrc_constraint, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, primal.*.
     """
     n = 2 * m.nv + m.na + m.nu

@@ -63,10 +63,17 @@ def _add_path(m, d, p, n, k, scale):
     w, at_x = moved_point(m, d, b, k, d.site_xpos[s])
     _, at_y = moved_point(m, d, b, k, d.site_xpos[t])
     (_, dx), (_, dy) = split_tangents(x - at_x, 1), split_tangents(y - at_y, 1)
-    first, last = seed(start, R.T @ dx), seed(end, R.T @ dy)
+    moved_start, moved_end = seed(start, R.T @ dx), seed(end, R.T @ dy)
     # the side site only selects the direction of the path
-    bends, p0, p1, _ = wrap_in_frame(first, last, side_point, 1 if side >= 0 else 0, r, slack, m.wrap_type[n])
-    (u, _), (u0, _), (u1, _) = normalize3(last - first), normalize3(p0 - first), normalize3(last - p1)
+    bends, p0, p1, _ = wrap_in_frame(
+        moved_start, moved_end, side_point, 1 if side >= 0 else 0, r, slack, m.wrap_type[n]
+    )
+    # directions: between the sites, to the first point p0 on the geom, from the last point p1
+    (u, _), (u0, _), (u1, _) = (
+        normalize3(moved_end - moved_start),
+        normalize3(p0 - moved_start),
+        normalize3(moved_end - p1),
+    )
     g0, dg0 = split_tangents(-scale * where(bends, u0, u), 1)
     g1, dg1 = split_tangents(scale * where(bends, u1, u), 1)
     # to the world's frame, in which the geom's frame turns with w
