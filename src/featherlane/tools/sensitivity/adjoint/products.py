@@ -54,7 +54,7 @@ REPORTS = 2  # values of a step besides its gradients: KNOWN, NEAREST
 
 @kernel
 def pull_tangent(m, p):
-    """Takes derivatives by the next position q' = q (+) h v' back to q and v': the transposed tangent of tangent.py.
+    """by_q, by_v <- derivatives by q and v', from those by q' = q (+) h v' and v'; transposes tangent.py.
 
     dq' = exp(-r) dq + h J dv', so by_v += h J^T by_q and by_q <- exp(-r)^T by_q.  Here r = h w' is the rotation of the
     step, and J its right Jacobian; joints without quaternion have exp(-r) = J = 1.
@@ -77,13 +77,13 @@ def pull_tangent(m, p):
 
 @kernel
 def solve_costate(m, d, p, damped):
-    """y, z <- solutions of the transposed systems.
+    """y, z <- solutions of the transposed systems; by_q, by_v <- l' times the direct derivatives of x' by q and v.
 
-    by_q, by_v <- gradients through the direct dependence of x' on q and v.
+    damped: mask of worlds where K is not M.
     """
     h = timestep(m)
     pull_tangent(m, p)
-    # by_v is lam, the gradient by the next velocity; qacc_step becomes z, 0 unless K differs from M
+    # by_v is lam, the gradient by the next velocity; qacc_step becomes z, which is 0 in worlds where K is M
     for i in range(m.nv):
         p.solved[i] = h * p.by_v[i]
         d.qacc_step[i] = 0.0
@@ -91,8 +91,8 @@ def solve_costate(m, d, p, damped):
         for i in range(m.nv):
             d.qfrc_smooth[i] = p.solved[i]
             d.qfrc_constraint[i] = 0.0
-        # qacc_step <- z = K^-1 h lam; its right-hand side is qfrc_smooth + qfrc_constraint
-        # (`free`, the result in worlds with K = M, is replaced below)
+        # qacc_step <- z = K^-1 h lam, from the right-hand side qfrc_smooth + qfrc_constraint; where K is M, it is
+        # `free`, which is replaced by 0 below
         implicit_rates(m, d, x=d.qfrc_smooth, free=p.solved, damped=damped)
         inertia_times(m, d, d.qacc_step, p.product)  # M z
         for i in range(m.nv):
@@ -109,7 +109,7 @@ def coordinate_gradient(m, p, c):
     gradient = 0.0
     for i in range(m.nv):
         gradient = fma(p.z[i], p.dp[i], fma(-p.y[i], p.dg[i], gradient))
-    # direct derivatives of x'
+    # l' times the direct derivatives of x' by c
     if c < m.nv:
         gradient = gradient + p.by_q[c]
     elif c < 2 * m.nv:
@@ -122,8 +122,8 @@ def coordinate_gradient(m, p, c):
 
 @kernel
 def write_result(b, p, thread, tile, k, value):
-    """Writes `value` as result k of a tile's worlds: the only output of the call's transfers is p.number."""
-    p.number[0] = value
+    """Writes `value` as result k of a tile's worlds."""
+    p.number[0] = value  # the only output of the call's transfers
     write_records(b, thread, tile, k)
 
 
@@ -137,14 +137,15 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
     call provides the costate after the preceding step.
     Reads:  the rows that the transfers of b bring in, among them by_q, by_v, by_act, loss_q, loss_v, loss_act.
     Writes: those that they take back; number, report, by_q, by_v, by_act (costates), y, z, dg, dp, dact, next_qvel;
-            body_*, dof_*, geom_*, row_*, slot_*, ten_* and all else of p; what `base_tiles` writes.
+            body_*, dof_*, geom_*, row_*, slot_*, ten_* and all else of p; what `base_tiles` writes; act, which keeps
+            its values.
     Scratch: qacc_step, qfrc_smooth, qfrc_constraint, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, primal.*.
     """
     n = 2 * m.nv + m.na + m.nu
     for s in range(b.nstep):
         k = s * (n + REPORTS)  # number of the step's first result
         copy_step_inputs(b, thread, tile, s)  # the state, by_q, by_v, by_act, loss_q, loss_v, loss_act
-        # add the direct derivative of the loss by the state after this step: by_... is l' now
+        # l' = costate after this step + direct derivative of the loss by the state after this step
         for i in range(m.nv):
             p.by_q[i] = p.by_q[i] + p.loss_q[i]
             p.by_v[i] = p.by_v[i] + p.loss_v[i]

@@ -38,7 +38,8 @@ def clear_rates(m, p):
 
 @kernel
 def finish_rates(m, d, p):
-    """dp += differences, if the call provides them; -0 becomes 0, because its sign may depend on other worlds."""
+    """dp += rest_p, the differenced dp, if the call provides it; -0 in dg and dp becomes 0."""
+    # the sign of a zero may depend on the tile's other worlds
     for i in range(m.nv):
         p.dg[i] = p.dg[i] + 0.0
         p.dp[i] = p.dp[i] + (p.rest_p[i] if p.rate_lag else 0.0)
@@ -57,7 +58,7 @@ def position_rates(m, d, p, k):
     add_fastenings(m, d, p, k, POSITION)  # connects and welds
     p.dg[k] = p.dg[k] + p.dof_stiffness[k]  # forces on single dofs, of `dof_rates`
     add_position_column(m, d, p, k)  # contacts
-    # with rate_lag, p is differenced
+    # with rate_lag, `finish_rates` adds the differenced dp
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
         add_free_body(m, d, p, k, by_velocity=0)  # dp: gyroscopic part of K of single free bodies
 
@@ -65,18 +66,18 @@ def position_rates(m, d, p, k):
 @kernel
 def velocity_rates(m, d, p, k):
     """Computes columns dg and dp by the velocity of dof k."""
-    # as in `position_rates`; forces that do not depend on the velocity have no term
+    # the terms of `position_rates`, without forces that do not depend on the velocity
     velocity_column(m, d, p, k)
-    p.dg[k] = p.dg[k] + p.dof_friction[k]  # forces on single dofs, of `dof_rates`
+    p.dg[k] = p.dg[k] + p.dof_net_damping[k]  # forces on single dofs, of `dof_rates`
     subtract_fluid_velocity(m, d, p, k)
     subtract_transmissions(m, d, p, k, by_velocity=1)
     add_tendon_velocity_column(m, d, p, k)
     add_fastenings(m, d, p, k, VELOCITY)
     add_velocity_column(m, d, p, k, accelerates=0)  # contacts
-    # only the next state needs dp; with rate_lag, it is differenced
+    # only the next state needs dp; with rate_lag, `finish_rates` adds the differenced dp
     if is_implicit(m) and p.rate_steps and not p.rate_lag:
-        # dp = -dK a* = -h dof_lag_friction, with K = M + h (slope of the dampers' forces)
-        p.dp[k] = -(timestep(m) * p.dof_lag_friction[k])
+        # dp = -dK a* = -h dof_lag_damping, with K = M + h (slope of the dampers' forces)
+        p.dp[k] = -(timestep(m) * p.dof_lag_damping[k])
         if m.opt_integrator == IMPLICITFAST:
             add_free_body(m, d, p, k, by_velocity=1)
 
@@ -87,7 +88,7 @@ def acceleration_rates(m, d, p, k):
     acceleration_column(m, d, p, k)  # column k of the bodies' inertia matrix
     # inertias of rotors, those of actuators included, and rows on single dofs (`dof_rates`)
     p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, k)) + p.dof_curvature[k]
-    # contacts: J^T f depends on J a as on B J v, so one function has both columns; accelerates: without the factor B
+    # contacts: J^T f depends on J a + B J v, so the column is that of the velocity without the factor B (accelerates)
     add_velocity_column(m, d, p, k, accelerates=1)
     add_tendon_acceleration_column(m, d, p, k)
     add_fastenings(m, d, p, k, ACCELERATION)
@@ -95,7 +96,7 @@ def acceleration_rates(m, d, p, k):
 
 @kernel
 def rates_column(m, d, p, c):
-    """Computes columns dg, dp and dact by coordinate c, -1: none."""
+    """Computes columns dg, dp and dact by coordinate c; they are 0 for c = -1."""
     first_control, first_force = 2 * m.nv + m.na, 2 * m.nv + m.na + m.nu
     clear_rates(m, p)
     if c >= 0 and c < m.nv:

@@ -30,12 +30,12 @@ from featherlane.tools.sensitivity.rates.coordinates import displacements, move_
 
 @kernel
 def _given(m, d, p, s):
-    """Leaves what the call provides, or what an earlier part computed."""
+    """Computes nothing, for a part whose results the call provides or an earlier part computed."""
 
 
 @kernel
 def _none(m, d, p, s, shared):
-    """Leaves the next state, which the call does not request."""
+    """Computes nothing, for a call that does not request the next state."""
 
 
 class System(NamedTuple):
@@ -115,15 +115,16 @@ def difference_columns(place: Kernel, evaluate: Kernel, keep: Kernel, subtract: 
         placed, given = 0, 0
         for s in range(b.nstep):
             copy_step_inputs(b, thread, tile, s)
+            # 1: some world displaces a position
             moves = 1 if any_((p.at[0] >= 0.0) & (p.at[0] < 1.0 * m.nv)) else 0
             for side in range(2):
-                load_worlds(b, thread, tile)  # undoes the last displacement
+                load_worlds(b, thread, tile)  # restores the undisplaced state
                 up, down = displacements(m, d, p.at[0], p.displacement[0])
                 step = up if side == 0 else -down
                 move_coordinate(m, d, p.at[0], step)
                 if moves or not placed:
                     given = place(m, d, p)
-                placed = 1 - moves
+                placed = 1 - moves  # 1: the bodies are at the undisplaced position
                 evaluate(m, d, p, step, given)
                 if side == 0:
                     keep(m, d, p, s)

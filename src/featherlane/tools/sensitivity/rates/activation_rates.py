@@ -50,19 +50,22 @@ _slopes = jvp(_next_activation, "act", "actuator_input")
 
 @kernel
 def _next_slope(m, d, i, x, e, c, which):
-    """Returns the derivative of the next activation of actuator i by entry e of x, coordinate c.
+    """Returns the derivative of the next activation w' of actuator i by x[e], which is coordinate c.
 
-    The rate of a muscle bends where its control equals its activation, as at rest: there it is the mean of both sides.
-    x: d.act (which = 1) or d.actuator_input (which = 2), which keeps its values.
+    The slope of a muscle jumps where its control equals its activation, as at rest.  It is the mean of the slopes on
+    both sides, at x[e] displaced up and down.
+    x: d.act if which = 1, d.actuator_input if which = 2; x[e] is restored.
     """
-    slope = _slopes(m, d, i)[which]  # of (w', dw'/dw, dw'/du)
+    slope = _slopes(m, d, i)[which]  # one of (w', dw'/dw, dw'/du)
     if m.actuator_dyntype[i] == DYN_MUSCLE:
-        value, (up, down) = x[e] + 0.0, displacements(m, d, 1.0 * c, EPS)
+        value = x[e] + 0.0  # a copy
+        up, down = displacements(m, d, 1.0 * c, EPS)
         x[e] = value + up
         upper = _slopes(m, d, i)[which]
         x[e] = value - down
         lower = _slopes(m, d, i)[which]
         x[e] = value
+        # weighted by the displacements: a control at the end of its range is displaced to one side only
         slope = fma(up, upper, down * lower) * per_span(up + down)
     return slope
 
@@ -71,12 +74,12 @@ def _next_slope(m, d, i, x, e, c, which):
 def _store_force_rates(m, d, p, i, slope):
     """dg <- minus the derivative of the forces of actuator i; 0 if its force is clamped.
 
-    slope: derivative of the factor of the gain, w, w' or u, by the coordinate.
+    slope: derivative by the coordinate of the variable that the gain multiplies: w, w' or u.
     """
     if not is_disabled(m, i):
         output = m.actuator_outadr[i]
         rate = where(is_saturated(m, d, i), 0.0, slope * present_gain(m, d, i))
-        # force by dof = moment * force: the entries of the actuator's row of moments
+        # the force on a dof is the actuator's moment there times its force
         for e in moment_entries(m, output):
             p.dg[m.moment_colind[e]] = -(d.actuator_moment[e] * rate)
 
@@ -88,12 +91,13 @@ def _control_rates(m, d, p, i, c):
     badctrl is 1 in worlds with an invalid control, which sets all controls to 0.
     """
     actuator = m.actuator[i]
-    u, acts = d.ctrl[c], not_(d.badctrl[0] > 0.0)
+    u = d.ctrl[c]
+    acts = not_(d.badctrl[0] > 0.0)  # worlds in which the control has an effect
     if m.actuator_ctrllimited[c]:
         acts = acts & (u >= m.actuator_ctrlrange[c].lower) & (u <= m.actuator_ctrlrange[c].upper)
     if actuator.history[0] > 0:
         acts = acts & (actuator.delay == 0.0)
-    slope = where(acts, 1.0, 0.0)
+    slope = where(acts, 1.0, 0.0)  # du/du
     if actuator.dyntype != DYN_NONE:
         slope = where(acts, _next_slope(m, d, i, d.actuator_input, c, 2 * m.nv + m.na + c, which=2), 0.0)
         p.dact[actuator.actadr] = slope
@@ -112,10 +116,10 @@ def control_rates(m, d, p, c):
 
 @kernel
 def activation_rates(m, d, p, a):
-    """Computes dg and dact by activation a, which stays as it is if actuation is disabled."""
-    p.dact[a] = 1.0
+    """Computes dg and dact by activation a."""
+    p.dact[a] = 1.0  # without actuation, the activation is constant
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         i = _actuator_of_activation(m, a)
         slope = _next_slope(m, d, i, d.act, a, 2 * m.nv + a, which=1)
         p.dact[a] = slope
-        _store_force_rates(m, d, p, i, slope if m.actuator_actearly[i] else 1.0)  # by w' or w
+        _store_force_rates(m, d, p, i, slope if m.actuator_actearly[i] else 1.0)  # of w' or w

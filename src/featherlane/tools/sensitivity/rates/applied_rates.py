@@ -21,7 +21,7 @@ def find_applied(m, d, p):
 
 @kernel
 def subtract_applied(m, d, p, k):
-    """dg -= derivatives of the forces of xfrc_applied by the position of dof k; they act at the com xipos of a body.
+    """dg -= derivatives of the forces of xfrc_applied, which act at the bodies' coms, by the position of dof k.
 
     Reads: npushed, body_pushed of `find_applied`.
     """
@@ -30,5 +30,5 @@ def subtract_applied(m, d, p, k):
             # a dof that does not move the body does not change the forces
             if p.body_pushed[b] and is_before(m, k, b):
                 _, point = moved_point(m, d, b, k, d.xipos[b])
-                # xfrc_applied has fixed world axes: it has no changes
+                # force and moment are constant in world axes, so they have no tangents
                 add_moved_force(m, d, p.dg, b, k, point, -d.xfrc_applied[b].force, -d.xfrc_applied[b].torque)

@@ -47,6 +47,8 @@ def add_vector_spring(m, d, p, i):
 def set_ball_bend(m, d, p, j, k):
     """ten_bend <- -da, the derivative of the row of ball j's limit by the position of dof k of this ball."""
     dofadr, qposadr = m.jnt_dofadr[j], m.jnt_qposadr[j]
-    q, half = Quat(d.qpos[qposadr : qposadr + 4]).unit, 0.5 * unit3(k - dofadr)
-    _, (da, _) = split_tangents(ball_axis_angle(seed(q, q @ Quat(0.0, half.x, half.y, half.z))), 1)
+    q = Quat(d.qpos[qposadr : qposadr + 4]).unit
+    half = 0.5 * unit3(k - dofadr)
+    dq = q @ Quat(0.0, half.x, half.y, half.z)  # dq = q (0, dr) / 2 for the unit rotation dr
+    _, (da, _) = split_tangents(ball_axis_angle(seed(q, dq)), 1)
     p.ten_bend[dofadr : dofadr + 3] = -Vec3(da)

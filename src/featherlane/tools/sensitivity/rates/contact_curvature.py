@@ -35,7 +35,7 @@ def _set_pyramid_curvature(d, p, k):
     _set_entry(p, k, 0, 2, normal_2)
     _set_entry(p, k, 2, 2, own_2)
     if d.con_dim[k] > 3:
-        # each edge n +- turn adds the same D to the entries (normal, normal) and (turn, turn)
+        # each pushing edge n +- turn adds D to the entry (turn, turn) and the same D to (normal, normal)
         normal_turns, own_turns = turning_weights(d, k)
         for i in range(3):
             _set_entry(p, k, 0, 3 + i, normal_turns[i])
@@ -49,23 +49,23 @@ def _set_cone_curvature(m, d, p, k):
     """C[k] <- that of a cone: w n n^T - e (n t^T + t n^T) + q t t^T + b I.
 
     n is the normal; y_f, the part of y along the friction directions, t = y_f / |y_f| and I are over these directions.
-    Under Coulomb's law, column 0 has -(D / |y_f|) y_f instead of -e t.   inverse: 1 / |y_f|.
+    Under Coulomb's law, column 0 has -(D / |y_f|) y_f instead of -e t.
     """
-    (w, e, q, b), inverse = cone_weights(m, d, k)
+    (w, e, q, b), inverse_length = cone_weights(m, d, k)  # 1 / |y_f|
     _set_entry(p, k, 0, 0, w)
-    # directions of friction: two tangents, with con_dim > 3 also three rotations
-    last = 6 if d.con_dim[k] > 3 else 3
-    for i in range(1, last):
-        ti = basis_value(d, d.primal.con_y, k, i) * inverse
+    # directions of friction, 1 to end - 1: two tangents, with con_dim > 3 also three rotations
+    end = 6 if d.con_dim[k] > 3 else 3
+    for i in range(1, end):
+        ti = basis_value(d, d.primal.con_y, k, i) * inverse_length
         _set_entry(p, k, 0, i, -(e * ti))
         for j in range(1, i + 1):
-            tj = basis_value(d, d.primal.con_y, k, j) * inverse
+            tj = basis_value(d, d.primal.con_y, k, j) * inverse_length
             qtt = q * ti * tj
             _set_entry(p, k, i, j, qtt + b if i == j else qtt)
     if m.opt_contact_model == COULOMB:
         # the bound of friction follows the normal force: C is not symmetric
         _, rate = slip_rate(d, k)  # D / |y_f| where the contact slips, else 0
-        for i in range(1, last):
+        for i in range(1, end):
             yi = basis_value(d, d.primal.con_y, k, i)
             p.slot_curvature[k, i][0] = -(rate * yi)
 
@@ -75,7 +75,7 @@ def contact_curvature(m, d, p, k):
     """slot_curvature[k] <- C of contact k at the solution."""
     for row in range(6):
         p.slot_curvature[k, row] = zeros(6)
-    if d.con_dim[k] == 1:
+    if d.con_dim[k] == 1:  # without friction: the contact pushes while y < 0
         _set_entry(p, k, 0, 0, where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0))
     elif has_pyramids(m):
         _set_pyramid_curvature(d, p, k)

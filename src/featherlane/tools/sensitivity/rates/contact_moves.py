@@ -42,10 +42,10 @@ JUMP = 1e-4  # m: a point that is farther away at a displaced pose is a differen
 def body_constant(m, b):
     """Returns c_b, which differs between any two bodies that can touch; 0 for fixed bodies.
 
-    1 <= c_b < 2 for a moving body, by the number of the body to which it is welded.
+    A moving body has 1 <= c_b < 2, equal for all bodies that are welded together, which cannot touch each other.
     """
-    own = 1.0 + m.body_weldid[b] * (1.0 / m.nbody)
-    return own if moving_body(m, b) > 0 else 0.0
+    constant = 1.0 + m.body_weldid[b] * (1.0 / m.nbody)
+    return constant if moving_body(m, b) > 0 else 0.0
 
 
 @kernel
@@ -56,11 +56,11 @@ def _along_axis(axis, s):
 
 @kernel
 def _displace_geoms(m, d, p, axis, step, together):
-    """geom_xpos, geom_xmat <- the stored ones, moved by a twist along one of six axes.
+    """geom_xpos, geom_xmat <- the stored poses geom_pos, geom_mat, moved by a twist along one of six axes.
 
     axis: 0 to 2 rotations, 3 to 5 translations.
-    together: 1: `step` about the com of the first tree, as a spin does not depend on this point; 0: `step` c_b about
-        the com of each body's tree.
+    together: 1: all geoms move by the same twist of size `step`, about the com of the first tree (the spin of a frame
+        does not depend on this point); 0: each body b by one of size `step` c_b, about the com of its tree.
     """
     for g in range(m.ngeom):
         b, pos = m.geom_bodyid[g], p.geom_pos[g]
@@ -69,7 +69,7 @@ def _displace_geoms(m, d, p, axis, step, together):
         d.geom_xpos[g] = pos + at_point(twist, arm).linear
         x, y, z = p.geom_mat[g].columns
         w = twist.angular
-        # to first order; x, y, z are the columns
+        # each column turns by w x column, to first order; `join` writes rows, hence the transpose
         d.geom_xmat[g] = Mat3(join(x + cross(w, x), y + cross(w, y), z + cross(w, z))).T
 
 
@@ -81,15 +81,15 @@ def _is_of_pair(d, p, s, k):
 
 
 @kernel
-def _find_slot(d, p, k, first):
-    """Returns the detected slot of slot k of the world's own pose, or -1; the search begins at `first`, cyclically."""
+def _find_slot(d, p, k, next_slot):
+    """Returns the detected slot of slot k of the world's own pose, or -1; the cyclic search begins at `next_slot`."""
     n, found = d.ncon_slot[0], -1
     if p.slot_cand[k] == NO_CANDIDATE:
-        found = k  # a contact given by the caller does not move
+        found = k  # a contact given by the caller is not detected, and keeps its slot
     else:
         tried = 0
         while tried < n and found < 0:
-            s = (first + tried) % n
+            s = (next_slot + tried) % n
             # the same point of the same pair
             found = s if d.con_point[s] == p.slot_point[k] and _is_of_pair(d, p, s, k) else -1
             tried += 1
@@ -100,15 +100,16 @@ def _find_slot(d, p, k, first):
 def _match(d, p, k, at):
     """slot_at[k] <- the detected slot `at` of slot k of the worlds' own pose, -1: none.
 
-    Writes: slot_taken[at]; slot_near <- 1 in worlds that have the contact here only; slot_gone[k] <- 1 and slot_known
-            <- 0 in worlds that have it at their own pose only.
+    Writes: slot_taken[at]; slot_near <- 1 in worlds that have the contact at this displaced pose only;
+            slot_gone[k] <- 1 and slot_known <- 0 in worlds that have it at their own pose only.
     """
-    own = p.slot_present[k] > 0.0
-    p.slot_at[k], missing = at, own
+    # missing: worlds that have the contact at their own pose, but not at this displaced pose
+    at_own = p.slot_present[k] > 0.0
+    p.slot_at[k], missing = at, at_own
     if at >= 0:
-        here = d.con_present[at] > 0.0
-        p.slot_near[0] = where(here & not_(own), 1.0, p.slot_near[0])
-        p.slot_taken[at], missing = 1, own & not_(here)
+        at_displaced = d.con_present[at] > 0.0
+        p.slot_near[0] = where(at_displaced & not_(at_own), 1.0, p.slot_near[0])
+        p.slot_taken[at], missing = 1, at_own & not_(at_displaced)
     p.slot_known[0] = where(missing & (p.slot_known[0] > 0.0), 0.0, p.slot_known[0])  # -1 stays
     p.slot_gone[k] = where(missing, 1.0, p.slot_gone[k])
 
@@ -117,7 +118,7 @@ def _match(d, p, k, at):
 def _find_slots(d, p, n):
     """slot_at <- the detected slot of each of the n slots of the worlds' own pose, -1: none.
 
-    A pose may have more slots or fewer, in another order: slots of the tile's other worlds are ignored.
+    A displaced pose may have more slots or fewer, in a different order.
     Writes: slot_at, slot_gone, slot_taken; slot_known and slot_near as in `contact_moves`.
     """
     if d.con_overflow[0]:  # contacts do not fit into the tile
@@ -126,27 +127,27 @@ def _find_slots(d, p, n):
             p.slot_at[k] = -1
     else:
         for s in range(d.ncon_slot[0]):
-            p.slot_taken[s] = 0  # 1: slot s is one of the own pose
-        # first: next slot to try, as slots mostly keep their order; touching: number of contacts at the own pose
-        first, touching = 0, 0.0
+            p.slot_taken[s] = 0  # 1: slot s matches a slot of the own pose
+        # next_slot: where the search begins, as slots mostly keep their order; touching: number of own contacts
+        next_slot, touching = 0, 0.0
         for k in range(n):
-            at = _find_slot(d, p, k, first)
+            at = _find_slot(d, p, k, next_slot)
             touching = touching + p.slot_present[k]
             _match(d, p, k, at)
-            first = at + 1 if at >= 0 else first
-        # near: detected slots that are none of the own pose
+            next_slot = at + 1 if at >= 0 else next_slot
+        # a detected slot that matches none of the own pose is another contact
         for s in range(d.ncon_slot[0]):
             if p.slot_taken[s] == 0:
                 p.slot_near[0] = where(d.con_present[s] > 0.0, 1.0, p.slot_near[0])
-        # a world without contacts is not checked, as it would not be if it were alone
+        # alone, a world without contacts is not differenced (n = 0), so in a tile its slot_near is 0 too
         p.slot_near[0] = where(touching > 0.0, p.slot_near[0], 0.0)
 
 
 @kernel
 def _arm(m, d, p, k, place):
-    """Returns the arm of the contact point from the com of the tree of the body at that place, 0 or 1.
+    """Returns the arm of contact k's point from the com of the tree of body 1 (place 0) or body 2 (place 1) [m].
 
-    The point is midway between both displaced poses.
+    The point is midway between its positions at both displaced poses.
     """
     point = 0.5 * (p.slot_lower[k].position + p.slot_upper[k].position)
     return point - d.subtree_com[m.body_rootid[p.slot_carrier[k, place]]]
@@ -159,9 +160,9 @@ def _normal(p, k):
 
 
 @kernel
-def _store_move(p, k, axis, dist, pos, turned):
+def _store_move(p, k, axis, dist, pos, rotation):
     """slot_moves[k][:, axis] <- changes of distance, point and rotation of the frame by a unit twist along the axis."""
-    change = ContactShift(join((dist,), pos, turned))
+    change = ContactShift(join((dist,), pos, rotation))
     # 42 entries for each contact: 7 rows of 6
     for r in unrolled(range(7)):
         flat(p.slot_moves)[42 * k + 6 * r + axis] = change[r]
@@ -194,19 +195,19 @@ def _detected_place(d, s):
 @kernel
 def _square_from_own(d, p, s, k):
     """Returns the squared distance of detected slot s from slot k at the world's own pose."""
-    between = d.con_pos[s] - p.slot_own[k].position
-    return dot(between, between)
+    offset = d.con_pos[s] - p.slot_own[k].position
+    return dot(offset, offset)
 
 
 @kernel
 def _store_place(d, p, k, places):
     """places[k] <- (distance, position, frame) of slot k at a displaced pose; zeros if it is absent.
 
+    Returns 1 in worlds where no point of the pair is within JUMP of the point at the own pose, else 0.
     places: slot_upper or slot_lower.
-    A point farther than JUMP from its own pose is another one, as corners of a clipped polygon may be enumerated from
-    another corner on: then the pair's nearest point is used, world by world.  A face may also be represented by
-    different points: if none is near, the place at the own pose is used, and slot_near is 1.
-    Returns 1 in worlds without a near point, else 0.
+    A detected point farther away than JUMP is a different one, because the corners of a clipped polygon may be numbered
+    from a different corner on.  Such worlds use the pair's nearest point instead.  If this is farther away than JUMP as
+    well (a face may be represented by different points), they use the place at the own pose, and slot_near <- 1.
     """
     at, lost = p.slot_at[k], 0.0
     places[k] = zeros(13)  # distance, position, frame
@@ -214,14 +215,14 @@ def _store_place(d, p, k, places):
         square, present = _square_from_own(d, p, at, k), p.slot_present[k] > 0.0
         # square == square is false for NaN, which a world without the contact may hold there
         places[k] = where(square == square, _detected_place(d, at), places[k])
-        astray = (square > JUMP * JUMP) & present  # another point
+        astray = (square > JUMP * JUMP) & present  # worlds with a different point in slot `at`
         if any_(astray):
-            # the nearest other point of the pair
+            # the pair's nearest point
             for s in range(d.ncon_slot[0]):
                 if s != at and _is_of_pair(d, p, s, k):
-                    other = _square_from_own(d, p, s, k)
-                    nearer = astray & (d.con_present[s] > 0.0) & (other < square)
-                    square = where(nearer, other, square)
+                    other_square = _square_from_own(d, p, s, k)
+                    nearer = astray & (d.con_present[s] > 0.0) & (other_square < square)
+                    square = where(nearer, other_square, square)
                     places[k] = where(nearer, _detected_place(d, s), places[k])
             # no point is near
             lost = where(astray & (square > JUMP * JUMP), 1.0, lost)
@@ -234,9 +235,11 @@ def _store_place(d, p, k, places):
 def _store_lower(d, p, k):
     """slot_lower <- the place of slot k at the pose displaced by -STEP; returns 1 / the distance between both poses.
 
-    If the contact is lost at one of both poses, the other one is the world's own pose, and the distance is STEP.
-    slot_jumps <- 1 if it is lost at both; slot_gone: 1/2 if it is lost at one, 1 at both.   Reads: slot_lost of upper.
+    Their distance is 2 STEP, or STEP in worlds that lost the contact at one of them: there the own pose is used.
+    slot_jumps <- 1 if the contact is lost at both poses; slot_gone: 0.5 if it is lost at one, 1 at both.
+    Reads: slot_lost, 1 in worlds that lost it at the upper pose.
     """
+    # number of poses at which the contact is lost
     nlost = p.slot_lost[k] + _store_place(d, p, k, p.slot_lower)
     p.slot_jumps[0] = where(nlost > 1.0, 1.0, p.slot_jumps[0])
     p.slot_gone[k] = fmax(p.slot_gone[k], 0.5 * nlost)
@@ -247,12 +250,13 @@ def _store_lower(d, p, k):
 def _frame_turn(p, k, scale):
     """Returns the rotation of the frame from the lower pose to the upper one, times the scale.
 
-    It is half the sum of e x de over the axes e of the frame, since de = turn x e.
+    It is half the sum of e x de over the axes e of the frame, since de = rotation x e.
     """
-    lower, upper, turned = p.slot_lower[k].orientation.rows, p.slot_upper[k].orientation.rows, Vec3(zeros(3))
+    lower = p.slot_lower[k].orientation.rows
+    upper, rotation = p.slot_upper[k].orientation.rows, Vec3(zeros(3))
     for i in unrolled(range(3)):
-        turned = turned + 0.5 * scale * cross(lower[i], upper[i] - lower[i])
-    return turned
+        rotation = rotation + 0.5 * scale * cross(lower[i], upper[i] - lower[i])
+    return rotation
 
 
 @kernel
@@ -265,9 +269,9 @@ def _pair_moves(m, p, k):
 def _detect_contacts(m, d, p, n, axis, together):
     """Detects contacts at both poses displaced along an axis; slot_upper, slot_lost <- those of the upper pose.
 
-    The detected contacts are those of the lower pose, with their slots in slot_at.   together: see `_displace_geoms`.
+    Afterwards d.contact and slot_at are those of the lower pose.   together: see `_displace_geoms`.
     """
-    for side in range(2):
+    for side in range(2):  # upper pose (+STEP), then lower pose (-STEP)
         _displace_geoms(m, d, p, axis, STEP * (1.0 - 2.0 * side), together)
         collision(m, d)
         _find_slots(d, p, n)
@@ -278,10 +282,13 @@ def _detect_contacts(m, d, p, n, axis, together):
 
 @kernel
 def _follows_normal(p, k):
-    """Returns the mask: the tangents of slot k depend on its normal only, however the bodies are turned."""
-    n, tangent, _ = p.slot_own[k].orientation.rows
-    off = tangent - Vec3(frame_of(n)[3:6])  # the first tangent that the normal alone gives
-    return not_((dot(off, off) > SAME * SAME) & (p.slot_present[k] > 0.0))
+    """Returns the mask of worlds in which the tangents of slot k are those that `frame_of` chooses for its normal.
+
+    It includes the worlds without the contact.
+    """
+    normal, tangent, _ = p.slot_own[k].orientation.rows
+    difference = tangent - Vec3(frame_of(normal)[3:6])  # entries 3 to 5: the first tangent
+    return not_((dot(difference, difference) > SAME * SAME) & (p.slot_present[k] > 0.0))
 
 
 @kernel
@@ -291,13 +298,13 @@ def _set_spins(m, d, p, n):
     A frame that turned with the scene would spin by the normal's component of the rotation, which is subtracted.
     n: number of slots of the worlds' own pose.
     """
-    strays = 0  # 1: some world's tangents do not follow from their normal
+    strays = 0  # 1: some world has tangents that do not follow from their normal
     for k in range(n):
         spin = Vec3(zeros(3))
         if _pair_moves(m, p, k):
             normal, tangent, _ = p.slot_own[k].orientation.rows
             if p.slot_cand[k] != NO_CANDIDATE:  # the frame of a contact given by the caller does not turn
-                spin = turning_tangent(normal, tangent)  # that of tangents that follow from the normal
+                spin = turning_tangent(normal, tangent)  # valid for tangents that follow from the normal
                 strays = 1 if any_(not_(_follows_normal(p, k))) else strays
             spin = spin - normal  # minus the normal's component of the rotation
         p.slot_spin[k] = spin
@@ -307,46 +314,46 @@ def _set_spins(m, d, p, n):
 
 @kernel
 def _difference_spins(m, d, p, n):
-    """Computes slot_spin of frames whose tangents follow something else, by six more collision detections."""
+    """Computes slot_spin of frames whose tangents do not follow from their normal, by six more collision detections."""
     for axis in range(3):
         _detect_contacts(m, d, p, n, axis, together=1)
         for k in range(n):
-            # a contact given by the caller does not turn; slot_at is -1 if the other pose lacks the contact
+            # a contact given by the caller does not turn; slot_at is -1 if the lower pose lacks the contact
             if _pair_moves(m, p, k) and p.slot_at[k] >= 0 and p.slot_cand[k] != NO_CANDIDATE:
-                # 3 entries for each contact
-                scale, normal, entry = _store_lower(d, p, k), _normal(p, k), 3 * k + axis
+                scale, normal = _store_lower(d, p, k), _normal(p, k)
+                entry = 3 * k + axis  # 3 entries for each contact
                 spin = dot(normal, _frame_turn(p, k, scale)) - normal[axis]
                 flat(p.slot_spin)[entry] = where(_follows_normal(p, k), flat(p.slot_spin)[entry], spin)
 
 
 @kernel
 def _set_column(m, d, p, k, axis, scale):
-    """slot_moves[k][:, axis] <- differences of contact k between its upper pose and the present lower one.
+    """slot_moves[k][:, axis] <- difference quotients of contact k between its upper pose and its lower one.
 
-    At these poses, body 1 moved by c_1 T and body 2 by c_2 T, T the twist along the axis.
+    At these poses, body 1 moved by +-STEP c_1 T and body 2 by +-STEP c_2 T, T the unit twist along the axis.
     scale: 1 / the distance between both poses.
     """
     body1, body2 = p.slot_carrier[k, 0], p.slot_carrier[k, 1]
     c1, c2 = body_constant(m, body1), body_constant(m, body2)
     upper, lower = p.slot_upper[k], p.slot_lower[k]
     dist, pos = (upper.dist - lower.dist) * scale, scale * (upper.position - lower.position)
-    turned = _frame_turn(p, k, scale)
-    # body 1 moves the contact along, by motion1; the rest is due to the motion of body 2 relative to it, which has the
-    # angular part of (c_2 - c_1) T and the linear part u: so the differences are divided by c_2 - c_1
+    rotation = _frame_turn(p, k, scale)
+    # body 1 carries the contact along with motion1.  The rest is due to the motion of body 2 relative to body 1: its
+    # angular part is that of (c_2 - c_1) T, hence the division by c_2 - c_1; its linear part at the contact is u
     motion1 = at_point(_along_axis(axis, c1), _arm(m, d, p, k, 0))
     motion2 = at_point(_along_axis(axis, c2), _arm(m, d, p, k, 1))
-    pos, turned = pos - motion1.linear, turned - motion1.angular
-    u = motion2.linear - motion1.linear  # remaining translation at the contact
+    pos, rotation = pos - motion1.linear, rotation - motion1.angular
+    u = motion2.linear - motion1.linear
     fixed = moving_body(m, body1) == 0 and moving_body(m, body2) == 0
-    # inverse = 1 / (c_2 - c_1), 0 for bodies without relative motion; their c are equal: 1 - apart avoids 1 / 0
-    apart = 0.0 if fixed or m.body_weldid[body1] == m.body_weldid[body2] else 1.0
-    inverse = apart / (c2 - c1 + (1.0 - apart))
-    if axis < 3:  # a rotation: without the spin of the frame that the common rotation c_1 T causes
-        turned = fma(-c1 * p.slot_spin[k][axis], _normal(p, k), turned)
-        # a column belongs to a rotation about the contact: subtract the effect of u, by the translations' columns
-        u_dist, u_pos, u_turned = _moved_by_translation(p, k, u)
-        dist, pos, turned = dist - u_dist, pos - u_pos, turned - u_turned
-    _store_move(p, k, axis, dist * inverse, inverse * pos, inverse * turned)
+    # inverse = 1 / (c_2 - c_1); 0 for bodies without relative motion, whose c are equal (1 - relative avoids 1 / 0)
+    relative = 0.0 if fixed or m.body_weldid[body1] == m.body_weldid[body2] else 1.0
+    inverse = relative / (c2 - c1 + (1.0 - relative))
+    if axis < 3:  # a rotation: subtract the spin of the frame that the common rotation c_1 T causes
+        rotation = fma(-c1 * p.slot_spin[k][axis], _normal(p, k), rotation)
+        # the column is that of a rotation about the contact: subtract the effect of u, by the translations' columns
+        u_dist, u_pos, u_rotation = _moved_by_translation(p, k, u)
+        dist, pos, rotation = dist - u_dist, pos - u_pos, rotation - u_rotation
+    _store_move(p, k, axis, dist * inverse, inverse * pos, inverse * rotation)
 
 
 @kernel
@@ -356,7 +363,7 @@ def contact_moves(m, d, p):
     Writes: slot_moves, slot_spin, slot_gone;
             slot_known: 0 in worlds that lack one of their contacts at a displaced pose, -1 if the buffer is full;
             slot_near: 1 if another contact exists at such a pose, in worlds with contacts;
-            slot_jumps: 1 if a point is not near its own at both poses of a twist.
+            slot_jumps: 1 if a contact is lost at both poses of a twist (`_store_lower`).
     """
     n = d.ncon_slot[0]
     p.slot_known[0], p.slot_near[0], p.slot_jumps[0] = 1.0, 0.0, 0.0
@@ -367,20 +374,20 @@ def contact_moves(m, d, p):
         for k in range(n):
             c = d.contact[k]
             p.slot_cand[k], p.slot_point[k] = c.cand, c.point
-            # both bodies of the contact, read flat
+            # both geoms and both bodies: two entries for each contact
             for e in range(2 * k, 2 * k + 2):
                 p.slot_geom[e], p.slot_carrier[e] = d.con_geom[e], d.con_carrier[e]
             p.slot_present[k], p.slot_gone[k] = c.present, 0.0
             p.slot_own[k] = _detected_place(d, k)
         _set_spins(m, d, p, n)
-        for c in range(6):
-            axis = 5 - c  # translations first: `_set_column` subtracts their part from rotations
+        for done in range(6):
+            axis = 5 - done  # translations first: `_set_column` subtracts their part from rotations
             _detect_contacts(m, d, p, n, axis, together=0)
             for k in range(n):
                 if p.slot_at[k] >= 0:
                     _set_column(m, d, p, k, axis, _store_lower(d, p, k))
                 else:  # no such contact at the displaced pose
-                    _store_move(p, k, axis, dist=0.0, pos=zeros(3), turned=zeros(3))
+                    _store_move(p, k, axis, dist=0.0, pos=zeros(3), rotation=zeros(3))
         # back to the own pose
         _displace_geoms(m, d, p, axis=0, step=0.0, together=0)
         collision(m, d)

@@ -70,7 +70,7 @@ def _wrench(d, k, place, f, moment):
 
 @kernel
 def contact_laws(m, d, p, shortest):
-    """Computes force, curvature, slopes and motions of each contact; subtracts its wrenches from the bodies' forces.
+    """Computes force, curvature, slopes and motions of each contact; subtracts its wrenches from cfrc of its bodies.
 
     shortest: the smallest allowed time constant of a solref [s].
     Writes: slot_curvature, slot_force, slot_acceleration, slot_velocity, slot_slope of p; cfrc.
@@ -78,6 +78,7 @@ def contact_laws(m, d, p, shortest):
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         contact_curvature(m, d, p, k)  # writes slot_curvature
+        # along normal and tangents, and along the rotation axes
         basis_force, basis_moment = contact_forces(m, d, k)
         force = _force_in_world(d, k, basis_force)
         moment = 0.0 * Vec3(basis_force)  # zeros, of the same kind as the moment below
@@ -93,7 +94,7 @@ def contact_laws(m, d, p, shortest):
         r = c.dist - c.includemargin
         stiffer, pull, _ = impedance_slopes(c.solref, c.solimp, r, shortest)  # s, and d(K d r) / dr = -d aref / dr
         if m.opt_contact_model == COULOMB:
-            # no s for friction: pull has dy_0 = s y_0 dr, and is 0 in a rebound, which does not follow the impedance
+            # s acts on the normal force only, as dy_0 = s y_0 dr in pull; a rebound does not follow the impedance
             stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[k][0], pull))
         p.slot_slope[k] = ContactSlope(stiffer, pull)
 
@@ -144,7 +145,7 @@ def _spin(d, p, k, w):
 def _felt_spin(m, d, p, k, S):
     """Returns `_spin` for a motion S of both bodies, or 0 in worlds whose forces do not depend on it.
 
-    Friction of a cone is equal in all directions if its coefficients are.
+    Friction on a cone does not depend on the spin of the frame if its coefficients are equal.
     """
     c = d.contact[k]
     spin = _spin(d, p, k, S.angular)
@@ -165,18 +166,18 @@ def displaced_contact(m, d, p, k, place, S):
     c = d.contact[k]
     if place == BOTH:
         dist, pos = 0.0, Vec3(zeros(3))
-        turned = _felt_spin(m, d, p, k, S) * c.frame.rows[0]
+        rotation = _felt_spin(m, d, p, k, S) * c.frame.rows[0]
     else:
         twist = at_point(S, c.arm[place])
         # `moved_by` takes the twist of body 2 with body 1 fixed
         if c.carrier[1] == c.body[place]:
-            dist, pos, turned = moved_by(p, k, twist)
+            dist, pos, rotation = moved_by(p, k, twist)
         else:
             # body 1 moves: body 2 moves back relative to it, and the contact moves along with body 1
-            dist, pos, turned = moved_by(p, k, -twist)
-            turned = fma(_spin(d, p, k, twist.angular), c.frame.rows[0], turned + twist.angular)
+            dist, pos, rotation = moved_by(p, k, -twist)
+            rotation = fma(_spin(d, p, k, twist.angular), c.frame.rows[0], rotation + twist.angular)
             pos = pos + twist.linear
-    return dist, pos, turned
+    return dist, pos, rotation
 
 
 @kernel
@@ -191,22 +192,23 @@ def stiffness_rate(m, d, p, k, place, S, dist, pos):
         b = d.con_body[k, place]
         com_arm = d.xipos[b] - d.subtree_com[m.body_rootid[b]]
         com_moved = at_point(S, com_arm).linear
-        # changes of the arms of bodies 1 and 2: that of the point, minus that of the com of the moved body
-        first, second = pos, pos
+        # the arms of bodies 1 and 2 change by the displacement of the point, minus that of the com of the moved body
+        arm1_change, arm2_change = pos, pos
         if d.con_carrier[k, 0] == b:
-            first = pos - com_moved
+            arm1_change = pos - com_moved
         else:
-            second = pos - com_moved
-        rate = rate - contact_inertia_rate(m, d, k, first, second)  # dA / A
+            arm2_change = pos - com_moved
+        rate = rate - contact_inertia_rate(m, d, k, arm1_change, arm2_change)  # dA / A
     return rate
 
 
 @kernel
 def change_of_motion(d, k, place, change, angular, pos):
-    """Returns the change of the relative motion at contact k, whose angular part is `angular`.
+    """Returns the change of the relative motion at contact k.
 
-    The motion of the body at that place changes by `change`, at the com of its tree, and the point moves by pos:
-    d(u + w x r) = du + dw x r + w x pos, with the relative w = `angular`.
+    d(u + w x r) = du + dw x r + w x pos, for the motion (w, u) of the pushed body relative to the other one.
+    change: (dw, du) of the body at that place, at the com of its tree.   angular: w, relative.
+    pos: displacement of the point.
     """
     sign = 1.0 - 2.0 * place  # the pushed body counts positive, the other one negative
     dangular = sign * change.angular
@@ -221,55 +223,55 @@ def moved_rows(m, d, p, k, place, S, j):
     Returns: (dy along normal and tangents, dy along the rotation axes, result of `displaced_contact`).
     """
     c = d.contact[k]
-    dist, pos, turned = displaced_contact(m, d, p, k, place, S)
+    dist, pos, rotation = displaced_contact(m, d, p, k, place, S)
     A, V = p.slot_acceleration[k], p.slot_velocity[k]
     dA, dV = Motion(zeros(6)), Motion(zeros(6))
     if place != BOTH:
-        # changes of the relative motions at the contact, which moves by pos; acc, vel: motions before the joint
+        # a motion of the body changes by S x (motion - the motion before the joint); the contact moves by pos
         acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
         body = c.body[place]
         dA = change_of_motion(d, k, place, cross_motion(S, d.con_motion[body] - acc), A.angular, pos)
         dV = change_of_motion(d, k, place, cross_motion(S, d.cvel[body] - vel), V.angular, pos)
-    # dy = basis . (dq + q x turned) with q = A + B V; the directions other than the normal have another B: q_other
+    # dy = basis . (dq + q x rotation) with q = A + B V; B differs along the directions of friction: q_friction
     B, friction_B = c.damping, c.frictiondamping
     q, dq = fma(B, V.linear, A.linear), fma(B, dV.linear, dA.linear)
-    q_other, dq_other = fma(friction_B, V, A), fma(friction_B, dV, dA)
-    tangent = dq_other.linear + cross(q_other.linear, turned)
-    turns = dq_other.angular + cross(q_other.angular, turned)
-    dy, dturns = along_basis(d, k, dq + cross(q, turned), tangent, turns)
-    # - d aref = slope . dr
-    return Vec3(fma(p.slot_slope[k].aref, dist, dy.x), dy.y, dy.z), dturns, (dist, pos, turned)
+    q_friction, dq_friction = fma(friction_B, V, A), fma(friction_B, dV, dA)
+    for_tangents = dq_friction.linear + cross(q_friction.linear, rotation)
+    for_turns = dq_friction.angular + cross(q_friction.angular, rotation)
+    dy, dturns = along_basis(d, k, dq + cross(q, rotation), for_tangents, for_turns)
+    # along the normal also -d aref = slope.aref dr
+    return Vec3(fma(p.slot_slope[k].aref, dist, dy.x), dy.y, dy.z), dturns, (dist, pos, rotation)
 
 
 @kernel
 def _subtract_moved_contact(m, d, p, k, place, S, j):
     """con_wrench -= changes of both wrenches of contact k if the axis S of dof j moves the body at that place.
 
-    dF = basis df + (s dr) F + turned x F, and the same for the moment, plus (displacement of the point) x F.  The part
-    S x* (wrench), which moves along with the body, is subtracted.
+    dF = basis df + (s dr) F + rotation x F.  The moment changes likewise, plus (displacement of the point) x F.
+    The part S x* (wrench), which moves along with the body, is left to smooth_rates.py.
     """
-    dy, dturns, (dist, pos, turned) = moved_rows(m, d, p, k, place, S, j)
+    dy, dturns, (dist, pos, rotation) = moved_rows(m, d, p, k, place, S, j)
     df, dmoment = _force_changes(d, p, k, dy, dturns)
     stiffer = stiffness_rate(m, d, p, k, place, S, dist, pos)
     F, M = p.slot_force[k].translation, p.slot_force[k].moment
-    dF = _force_in_world(d, k, df) + fma(stiffer, F, cross(turned, F))
-    dM = fma(stiffer, M, cross(turned, M))
+    dF = _force_in_world(d, k, df) + fma(stiffer, F, cross(rotation, F))
+    dM = fma(stiffer, M, cross(rotation, M))
     if d.con_dim[k] > 3:
         dM = dM + _moment_in_world(d, k, dmoment)
     dM = dM + cross(pos, F)
     _subtract_from_wrenches(d, k, dF, dM)
-    # of BOTH nothing is subtracted: `moved_rows` has the changes relative to the moving bodies
+    # with BOTH, the changes of `moved_rows` are already relative to the moving bodies
     if place != BOTH:
-        # smooth_rates.py adds the part that moves along; the opposite force acts on the body at place 1
-        carried, sign = cross_force(S, _wrench(d, k, place, F, M)), 1.0 - 2.0 * place
+        carried = cross_force(S, _wrench(d, k, place, F, M))
+        sign = 1.0 - 2.0 * place  # the opposite force acts on the body at place 1
         d.con_wrench[d.con_body[k, place]] += sign * carried
 
 
 @kernel
 def _subtract_from_wrenches(d, k, dF, dM):
-    """con_wrench of both bodies -= the changes dF of contact k's force and dM of its moment.
+    """con_wrench -= the change of both bodies' wrenches by the changes dF of contact k's force and dM of its moment.
 
-    The residual contains -J^T f, so con_wrench collects what the columns add to it.
+    The residual contains -J^T f, so con_wrench is minus the change of the wrench on each body.
     """
     b, other = d.con_body[k, 0], d.con_body[k, 1]
     d.con_wrench[b] -= _wrench(d, k, 0, dF, dM)
@@ -281,13 +283,13 @@ def _subtract_from_wrenches(d, k, dF, dM):
 def moved_place(m, d, j, k):
     """Returns the place of the body of contact k that dof j moves: 0, 1, BOTH, or -1 for none."""
     b, other = d.con_body[k, 0], d.con_body[k, 1]
-    first, second = is_before(m, j, b), other > 0 and is_before(m, j, other)
+    moves_b, moves_other = is_before(m, j, b), other > 0 and is_before(m, j, other)
     place = -1
-    if first and second:
+    if moves_b and moves_other:
         place = BOTH
-    elif first:
+    elif moves_b:
         place = 0
-    elif second:
+    elif moves_other:
         place = 1
     return place
 
@@ -296,7 +298,7 @@ def moved_place(m, d, j, k):
 def position_place(m, d, p, j, k):
     """Returns `moved_place`, or -1 if the forces of contact k do not change with the position of dof j.
 
-    They do not change relative to two bodies that both move, unless friction depends on the spin of the frame.
+    If dof j moves both bodies, the forces change only where friction depends on the spin of the frame.
     """
     place = moved_place(m, d, j, k)
     if place == BOTH and (d.con_dim[k] == 1 or not any_(_felt_spin(m, d, p, k, d.cdof[j]) != 0.0)):
@@ -329,9 +331,9 @@ def add_position_column(m, d, p, j):
 
 @kernel
 def faster_rows(d, k, place, S, accelerates):
-    """Returns the changes of J a - aref of contact k if the body at that place gets the velocity S.
+    """Returns the changes of J a - aref of contact k if the velocity of the body at that place changes by S.
 
-    accelerates: 1 if S is an acceleration.
+    accelerates: 1 if S is a change of its acceleration.
     Returns: (dy along normal and tangents, dy along the rotation axes).
     """
     c = d.contact[k]

@@ -6,7 +6,7 @@ from featherlane.engine.spatial.types import Mat3, Vec3
 
 ContactPlace = row_type("ContactPlace", "dist x y z xx xy xz yx yy yz zx zy zz")  # distance, point, frame by rows
 ContactShift = row_type("ContactShift", "dist x y z wx wy wz")  # changes of distance and point, rotation of the frame
-# derivatives by distance: the relative one of all stiffnesses, and that of -aref
+# derivatives by distance: relative derivative of all stiffnesses, derivative of -aref
 ContactSlope = row_type("ContactSlope", "stiffness aref")
 ContactCase = row_type("ContactCase", "apart deep fastest bounces")  # cases of the law: 1 in worlds in which it applies
 Weight = row_type("Weight", "mass mx my mz")  # mass and first moment
@@ -16,21 +16,21 @@ Weight = row_type("Weight", "mass mx my mz")  # mass and first moment
 @attribute(ContactPlace, "position")
 @kernel
 def contact_position(c):
-    """Returns the point, or its displacement."""
+    """Returns the contact point of a ContactPlace [m], or its displacement of a ContactShift."""
     return Vec3(c[1:4])
 
 
 @attribute(ContactPlace, "orientation")
 @kernel
 def contact_orientation(c):
-    """Returns the frame."""
+    """Returns the contact frame; its rows are the normal and two tangents."""
     return Mat3(c[4:13])
 
 
 @attribute(ContactShift, "rotation")
 @kernel
 def contact_rotation(c):
-    """Returns the rotation of the frame."""
+    """Returns the rotation vector of the contact frame."""
     return Vec3(c[4:7])
 
 

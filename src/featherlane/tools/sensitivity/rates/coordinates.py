@@ -73,13 +73,13 @@ def difference_quotient(x, n, out, first, scale):
 
 @kernel
 def per_span(span):
-    """Returns 1 / span; 0 if a coordinate is not displaced."""
+    """Returns 1 / span; 0 where span is 0, for a coordinate that is not displaced."""
     return where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
 
 
 @kernel
 def displace(x, n, at, step, first):
-    """Adds step to entry at - first of the field x; the n entries have the coordinates first, first + 1, ..."""
+    """Adds step to the entry of x whose coordinate is `at`; its n entries have the coordinates first, first + 1, ..."""
     for i in range(n):
         x[i] = where(at == 1.0 * (first + i), x[i] + step, x[i])
 
@@ -122,28 +122,30 @@ def move_coordinate(m, d, at, step):
 
 @kernel
 def displacements(m, d, at, size):
-    """Returns the displacements (up, down) of coordinate `at`, `size` each; 0 if a control would leave its range.
+    """Returns the displacements (up, down) of coordinate `at`: `size`, or 0 where a control would leave its range.
 
-    Both are 0 beyond the range.
+    Both are 0 for a control that is already out of its range.
     """
     up, down = size + 0.0, size + 0.0  # copies
     for i in range(m.nu):
         if m.actuator_ctrllimited[i]:
             u, low, high = d.ctrl[i], m.actuator_ctrlrange[i].lower, m.actuator_ctrlrange[i].upper
-            this = at == 1.0 * (2 * m.nv + m.na + i)
-            up = where(this & not_((u >= low) & (u + size <= high)), 0.0, up)
-            down = where(this & not_((u - size >= low) & (u <= high)), 0.0, down)
+            is_displaced = at == 1.0 * (2 * m.nv + m.na + i)  # worlds that displace control i
+            up = where(is_displaced & not_((u >= low) & (u + size <= high)), 0.0, up)
+            down = where(is_displaced & not_((u - size >= low) & (u <= high)), 0.0, down)
     return up, down
 
 
 @kernel
 def displace_point(m, d, p):
-    """Displaces coordinate p.at of a point by p.displacement; p.displacement <- the displacement of a control in range.
+    """Displaces coordinate p.at by p.displacement, which is replaced by 0 where a control would leave its range.
 
-    With p.inwards, a control that cannot be displaced up is displaced down.
+    With p.inwards, a control that cannot be displaced up is displaced down instead.
     """
     step = p.displacement[0]
     up, down = displacements(m, d, p.at[0], fabs(step))
-    step = where(step > 0.0, where((up == 0.0) & (p.inwards[0] > 0.0), -down, up), -down)
+    is_upward = step > 0.0
+    turns_inwards = (up == 0.0) & (p.inwards[0] > 0.0)
+    step = where(is_upward, where(turns_inwards, -down, up), -down)
     p.displacement[0] = step
     move_coordinate(m, d, p.at[0], step)

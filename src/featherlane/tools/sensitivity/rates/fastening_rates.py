@@ -67,22 +67,24 @@ def _body_changes(m, d, p, b, k, by):
 
 @kernel
 def _moved_anchor(m, d, b, point, changes):
-    """Returns (place, velocity, acceleration) of a point of body b."""
-    (displacement, dV, dA), r = changes, point - d.subtree_com[m.body_rootid[b]]
+    """Returns (place, velocity, acceleration) of a point of body b, with their changes as tangents."""
+    displacement, dV, dA = changes
+    r = point - d.subtree_com[m.body_rootid[b]]
     dr = displacement.linear + cross(displacement.angular, r)
     u, a = anchor_motion(seed(d.cvel[b], dV), seed(d.cacc[b], dA), seed(r, dr))
     return seed(point, dr), u, a
 
 
 @kernel
-def _moved_turn(m, d, e, first, second):
-    """Returns the `Turn` of weld e, the rate of its rotation error, and the acceleration of this error.
+def _moved_turn(m, d, e, changes1, changes2):
+    """Returns the `Turn` of weld e, the rate and the acceleration of its rotation error, with changes as tangents.
 
-    first, second: (displacement, dV, dA) of the bodies.
+    changes1, changes2: (displacement, dV, dA) of the bodies on side 0 and 1.
     """
-    (R, q, scale), b1, b2 = weld_turn(m, d, e), fastened_body(m, e, side=0), fastened_body(m, e, side=1)
+    R, q, scale = weld_turn(m, d, e)
+    b1, b2 = fastened_body(m, e, side=0), fastened_body(m, e, side=1)
     # R turns with the second body; q by the relative rotation: dq = (0, turn) q / 2, scalar and vector part
-    (moved1, dV1, dA1), (moved2, dV2, dA2) = first, second
+    (moved1, dV1, dA1), (moved2, dV2, dA2) = changes1, changes2
     turn2 = moved2.angular
     turn = R.T @ (moved1.angular - turn2)
     dq = Quat(join((-0.5 * dot(turn, _vector(q)),), Vec3(half_turn(q, turn))))
@@ -97,13 +99,16 @@ def _moved_turn(m, d, e, first, second):
 
 @kernel
 def _law_at(m, e, r):
-    """Returns (K, B, d, stiffness) of connect or weld e at r = |E|: d and the relative stiffness 1 change with r."""
+    """Returns (K, B, d, stiffness) of connect or weld e at r = |E|.
+
+    stiffness: D relative to its present value, so it is 1; its tangent is the relative change of D with r.
+    """
     solimp = m.eq_solimp[e]
     K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
     d_imp = impedance(solimp, r)
-    stiffness = inverse_regularisation(d_imp, 1.0)
-    present, _ = split_tangents(stiffness, 1)
-    return K, B, d_imp, stiffness / present
+    D = inverse_regularisation(d_imp, 1.0)
+    present_D, _ = split_tangents(D, 1)
+    return K, B, d_imp, D / present_D
 
 
 @kernel
@@ -116,28 +121,30 @@ def _force_of_rows(d, k, law, error, rate, acceleration):
     D, x = Vec3(d.row_D[k : k + 3]), Vec3(d.primal.row_x[k : k + 3])
     _, dx = split_tangents(acceleration + B * rate + K * d_imp * error, 1)
     f = Vec3(-(D[c] * x[c]) for c in range(3))
-    return stiffness * seed(f, Vec3(-(D[c] * dx[c]) for c in range(3)))
+    df = Vec3(-(D[c] * dx[c]) for c in range(3))  # at fixed D
+    return stiffness * seed(f, df)
 
 
 @kernel
 def _add_column(m, d, p, k, e, dof, by):
-    """dg += derivatives of the rows from k on, of connect or weld e.
+    """dg += derivatives of the forces of connect or weld e, whose first row is k.
 
-    dof, by: the coordinate, POSITION, VELOCITY or ACCELERATION of this dof.
+    dof, by: the coordinate: the POSITION, VELOCITY or ACCELERATION of a dof.
     """
-    b1, b2, is_weld = fastened_body(m, e, side=0), fastened_body(m, e, side=1), m.eq_type[e] == EQ_WELD
-    first, second = _body_changes(m, d, p, b1, dof, by), _body_changes(m, d, p, b2, dof, by)
-    at1 = _moved_anchor(m, d, b1, anchor(m, d, e, side=0), first)
-    at2 = _moved_anchor(m, d, b2, anchor(m, d, e, side=1), second)
+    b1, b2 = fastened_body(m, e, side=0), fastened_body(m, e, side=1)
+    is_weld = m.eq_type[e] == EQ_WELD
+    changes1, changes2 = _body_changes(m, d, p, b1, dof, by), _body_changes(m, d, p, b2, dof, by)
+    at1 = _moved_anchor(m, d, b1, anchor(m, d, e, side=0), changes1)
+    at2 = _moved_anchor(m, d, b2, anchor(m, d, e, side=1), changes2)
     # (E, E', E'') of the anchors, and with a weld also of the rotation error `twist`, which a connect does not use
     error, rate, acceleration = tuple(at1[c] - at2[c] for c in range(3))
-    turn, turn_rate, turn_acceleration = _moved_turn(m, d, e, first, second)
-    twist, square = turn.scale * _vector(turn.turn), dot(error, error)
+    turn, turn_rate, turn_acceleration = _moved_turn(m, d, e, changes1, changes2)
+    twist, squared_error = turn.scale * _vector(turn.turn), dot(error, error)
     if is_weld:
-        square = square + dot(twist, twist)
-    law = _law_at(m, e, sqrt(square))
+        squared_error = squared_error + dot(twist, twist)
+    law = _law_at(m, e, sqrt(squared_error))  # at r = |E|
     force = _force_of_rows(d, k, law, error, rate, acceleration)
-    moment = 0.0 * force
+    moment = 0.0 * force  # zeros, of the same kind as the moment below
     if is_weld:
         # the forces g of the rotation's rows have the moment scale R (s g + t x g) / 2, with q = (s, t)
         g = _force_of_rows(d, k + 3, law, twist, turn_rate, turn_acceleration)
@@ -152,13 +159,13 @@ def _add_column(m, d, p, k, e, dof, by):
 @kernel
 def add_fastenings(m, d, p, dof, by):
     """dg += derivatives of connects and welds by the POSITION, VELOCITY or ACCELERATION `by` of a dof."""
-    # k: first row of a constraint; a connect has 3, a weld 6, others are passed one by one
+    # k: first row of a constraint; a connect has 3 rows, a weld 6; rows of other constraints are skipped one by one
     k = d.ndofrow[0]
     while k < d.nrow[0]:
         e, nrow = d.row_id[k], 1
         if d.row_type[k] == EQUALITY and is_fastening(m, e):
             nrow = 3 if m.eq_type[e] == EQ_CONNECT else 6
-            # other dofs do not change its forces
+            # only a dof that moves one of both bodies changes the forces
             if is_before(m, dof, fastened_body(m, e, side=0)) or is_before(m, dof, fastened_body(m, e, side=1)):
                 _add_column(m, d, p, k, e, dof, by)
         k += nrow

@@ -40,11 +40,11 @@ def _subtract_drag(m, d, p, k, motion, carried):
 
     carried: S_k x* F^c_k, the force that moves with the bodies; 0 by velocity.   Reads: dof_fluid of `fluid_rates`.
     """
-    # medium: the worlds with a fluid, as the parameters of a tile's worlds may differ
-    row, diagonal, medium = m.D_rowadr[k], m.D_diag[k], fluid_worlds(m)
+    rowadr, diagonal = m.D_rowadr[k], m.D_diag[k]
+    in_fluid = fluid_worlds(m)  # worlds with a fluid: the parameters of a tile's worlds may differ
     force = drag_times(d, m.dof_bodyid[k], motion)  # B^c_k motion
     for c in range(m.D_rownnz[k]):
-        j = m.D_colind[row + c]
+        j = m.D_colind[rowadr + c]
         S = d.cdof[j]
         if c > diagonal:
             # k moves j: (B^c_j^T S_j) . motion
@@ -54,8 +54,7 @@ def _subtract_drag(m, d, p, k, motion, carried):
             rate = dot(S, force)
         else:
             rate = dot(S, force + carried)
-        # worlds of the tile without a fluid stay unchanged
-        p.dg[j] = where(medium, p.dg[j] - rate, p.dg[j])
+        p.dg[j] = where(in_fluid, p.dg[j] - rate, p.dg[j])
 
 
 @kernel
@@ -72,6 +71,6 @@ def subtract_fluid_position(m, d, p, k):
 
 @kernel
 def subtract_fluid_velocity(m, d, p, k):
-    """dg -= rates of fluid forces by the velocity of dof k."""
+    """dg -= derivatives of fluid forces by the velocity of dof k."""
     if fluid_acts(m):
-        _subtract_drag(m, d, p, k, d.cdof[k], Force(zeros(6)))
+        _subtract_drag(m, d, p, k, motion=d.cdof[k], carried=Force(zeros(6)))

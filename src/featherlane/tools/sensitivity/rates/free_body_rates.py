@@ -12,8 +12,9 @@ from featherlane.engine.dynamics.integrator.free_body import bias_rate, is_singl
 
 @kernel
 def add_free_body(m, d, p, k, by_velocity):
-    """dp += derivatives of p of a single free body by the position of its rotation k, or its velocity if `by_velocity`.
+    """dp += derivatives of the correction p by the position of dof k, a rotation of a single free body.
 
+    by_velocity: 1: by the velocity of dof k instead.
     p.dp is the column of derivatives in the record p (records.py); p.taken_off = qacc - a*.
     """
     body, dofadr = m.dof_bodyid[k], m.jnt_dofadr[m.dof_jntid[k]]
@@ -24,10 +25,10 @@ def add_free_body(m, d, p, k, by_velocity):
         alpha = R @ (Vec3(d.qacc[dofadr + 3 : dofadr + 6]) - Vec3(p.taken_off[dofadr + 3 : dofadr + 6]))
         if by_velocity:
             # G is linear in w, which changes by the axis: its derivative is G(axis)
-            force, moment = bias_rate(m, d, body, axis, alpha)
-            p.dp[dofadr + 3 : dofadr + 6] = fma(-h, R.T @ moment, Vec3(p.dp[dofadr + 3 : dofadr + 6]))
+            force_change, moment_change = bias_rate(m, d, body, axis, alpha)
+            p.dp[dofadr + 3 : dofadr + 6] = fma(-h, R.T @ moment_change, Vec3(p.dp[dofadr + 3 : dofadr + 6]))
         else:
-            # the force turns with the body: axis x force
+            # the force turns with the body; the moment is constant in the body's axes
             force, _ = bias_rate(m, d, body, R @ Vec3(d.qvel[dofadr + 3 : dofadr + 6]), alpha)
-            force = cross(axis, force)
-        p.dp[dofadr : dofadr + 3] = fma(-h, force, Vec3(p.dp[dofadr : dofadr + 3]))
+            force_change = cross(axis, force)
+        p.dp[dofadr : dofadr + 3] = fma(-h, force_change, Vec3(p.dp[dofadr : dofadr + 3]))

@@ -50,18 +50,18 @@ def _gravity_cross_axis(m, d, k):
 def _applied_share(m, d, j):
     """Returns the share of the compensation that acts on dof j, 1 or 0.
 
-    If actuators apply it (actgravcomp), it is 0 if there are none, if they are off, or if their clamped sum does not
-    change.
+    The share is 0 if actuators apply the compensation (actgravcomp) and there are none, they are off, or their sum is
+    clamped.
     """
     joint, share = m.dof_jntid[j], 1.0
     if m.jnt_actgravcomp[joint]:
         if m.nactuator == 0 or m.opt_disableflags & DISABLE_ACTUATION:
             share = 0.0
-        # only slides and hinges have such limits
+        # only slides and hinges have limits of actuator forces
         elif m.jnt_actfrclimited[joint] and is_scalar(m.jnt_type[joint]):
             f = d.qfrc_actuator[j]
-            inside = (f > m.jnt_actfrcrange[joint].lower) & (f < m.jnt_actfrcrange[joint].upper)
-            share = where(inside, share, 0.0)
+            is_unclamped = (f > m.jnt_actfrcrange[joint].lower) & (f < m.jnt_actfrcrange[joint].upper)
+            share = where(is_unclamped, share, 0.0)
     return share
 
 
@@ -69,10 +69,10 @@ def _applied_share(m, d, j):
 def subtract_lift(m, d, p, k):
     """dg -= derivatives of gravity compensation by the position of dof k.   Reads: dof_lift of `prepare_lift`."""
     if has_gravity_compensation(m):  # else dof_lift is not computed
-        row, diagonal, momentum = m.D_rowadr[k], m.D_diag[k], p.dof_lift[k]
+        rowadr, diagonal, momentum = m.D_rowadr[k], m.D_diag[k], p.dof_lift[k]
         gravity_cross = _gravity_cross_axis(m, d, k)
         for c in range(m.D_rownnz[k]):
-            j = m.D_colind[row + c]
+            j = m.D_colind[rowadr + c]
             # rate = p_l . (g x w_u) = -dtau_j / dq_k: the upper dof u is k if k moves j or both are of one ball, else j
             if c >= diagonal or turns_with(m, j, k):
                 rate = dot(p.dof_lift[j], gravity_cross)

@@ -61,9 +61,9 @@ def turned(w, v):
 
 @kernel
 def moved_point(m, d, b, k, point):
-    """Returns (rotation, point) of body b: its angular velocity for a unit velocity of dof k, and a point of the body.
+    """Returns (angular velocity of body b, a point of b with its velocity as tangent), for a unit velocity of dof k.
 
-    The point has its velocity as a tangent.  Both are 0 if k does not move b.
+    Both velocities are 0 if k does not move b.
     """
     w, velocity = Vec3(zeros(3)), Vec3(zeros(3))
     if is_before(m, k, b):
@@ -95,24 +95,24 @@ def relative_motion(d, k, motions, first):
 
 @kernel
 def add_moved_force(m, d, out, b, k, point, force, moment):
-    """out_i += d(S_i . W) / dq_k of the dofs i that move body b; for k = -1 the axes S_i stay, and it is S_i . dW.
+    """out_i += d(S_i . W) / dq_k of the dofs i that move body b; for k = -1, with fixed axes S_i: out_i += S_i . dW.
 
     Args:
         out: a row of dofs.
         b: the body on which the wrench W acts.
-        k: the dof that is displaced.
+        k: the dof that is displaced, or -1.
         point, force, moment: of W, in world axes; their tangents are their changes.
     """
     # W and dW at the com of the body's tree
     r = point - d.subtree_com[m.body_rootid[b]]
     W, dW = split_tangents(Force(join(moment + cross(r, force), force)), 1)
-    carries, i, carried = k >= 0 and is_before(m, k, b), m.body_lastdof[b], dW
-    if carries:
-        # (S_k x S_i) . W = -S_i . (S_k x* W)
+    moves_b, i, carried = k >= 0 and is_before(m, k, b), m.body_lastdof[b], dW
+    if moves_b:
+        # for axes S_i that dof k moves: (S_k x S_i) . W = -S_i . (S_k x* W)
         carried = dW - cross_force(d.cdof[k], W)
     while i >= 0:  # the dofs that move body b, from the last one to the root
-        # the axes of the dofs beyond k move along
-        if carries and (i >= k or turns_with(m, i, k)):
+        # dof k moves the axes of the dofs beyond it
+        if moves_b and (i >= k or turns_with(m, i, k)):
             rate = dot(d.cdof[i], carried)
         else:
             rate = dot(d.cdof[i], dW)

@@ -11,7 +11,11 @@ from featherlane.engine.prelude import *
 
 @kernel
 def add_square(p, J, dof, first, number, k, weight):
-    """dg += weight J^T J_k of a sparse row J, by the position (weight k), velocity (b) or acceleration (D) of dof k."""
+    """dg += weight J^T J_k of a sparse row J, J_k its entry at dof k.
+
+    J has `number` entries from J[first] on, at the dofs from dof[first] on.
+    weight: stiffness k by the position of dof k, damping b by its velocity, D by its acceleration.
+    """
     for e in range(first, first + number):
         if dof[e] == k:
             weighted = weight * J[e]
@@ -30,22 +34,24 @@ def has_dof(dof, first, number, k):
 
 @kernel
 def clear_bend(p, dof, first, number):
-    """ten_bend <- 0 on the dofs of a row."""
+    """ten_bend <- 0 at the `number` dofs of a row, dof[first] and the following ones."""
     for e in range(first, first + number):
         p.ten_bend[dof[e]] = 0.0
 
 
 @kernel
-def add_bend(d, p, row, force, along, friction, curvature):
+def add_bend(d, p, row, force, along, damping, curvature):
     """dg += J^T (along + b dJ v + D dJ a) - dJ^T F of a row, with dJ in ten_bend.
 
-    row: (entries of J, their dofs, first entry, number of entries); force: F; along: k dl, unless `add_square` adds it;
-    friction: b; curvature: D.
+    row: (J, dof, first, number), as for `add_square`.
+    force: F.   damping: b.   curvature: D.
+    along: k dl, or 0 if `add_square` adds this term.
     """
-    (J, dof, first, number), total = row, along
+    J, dof, first, number = row
+    total = along
     for e in range(first, first + number):
         j = dof[e]
-        total = fma(p.ten_bend[j], fma(friction, d.qvel[j], curvature * d.qacc[j]), total)
+        total = fma(p.ten_bend[j], fma(damping, d.qvel[j], curvature * d.qacc[j]), total)
     for e in range(first, first + number):
         j = dof[e]
         p.dg[j] = fma(-force, p.ten_bend[j], fma(J[e], total, p.dg[j]))

@@ -69,11 +69,11 @@ def _move_body(m, d, p, i, x):
             )
             lag = moved_along(lag, Vec3(x[first : first + 3]))
             first += 3
-        last = first + 3 if has_quaternion(kind) else first + 1
-        # motions behind the joint: v + sum of S qvel, a + sum of (S qacc + (v x S) qvel), lag + sum of S x; the axes of
-        # one ball have the same motion before them
+        end = first + 3 if has_quaternion(kind) else first + 1
+        # motions behind the joint: v + sum of S qvel, a + sum of (S qacc + (v x S) qvel), lag + sum of S x; all axes of
+        # a ball use the motion before the ball
         next_vel, next_acc, next_lag = vel, acc, lag
-        for k in range(first, last):
+        for k in range(first, end):
             S = d.cdof[k]
             eta = cross_motion(vel, S)
             p.dof_carried[k] = cross_motion(acc, S) + cross_motion(vel, eta)
@@ -81,9 +81,9 @@ def _move_body(m, d, p, i, x):
             p.dof_lag[k] = cross_motion(lag, S)
             next_acc = fma(d.qacc[k], S, fma(d.qvel[k], eta, next_acc))
             next_vel, next_lag = fma(d.qvel[k], S, next_vel), fma(x[k], S, next_lag)
-        both = vel + next_vel  # w = (v + v_after) x S
-        for k in range(first, last):
-            p.dof_rate[k] = cross_motion(both, d.cdof[k])
+        velocity_sum = vel + next_vel  # w = (v + v_after) x S
+        for k in range(first, end):
+            p.dof_rate[k] = cross_motion(velocity_sum, d.cdof[k])
         vel, acc, lag = next_vel, next_acc, next_lag
     d.cvel[i] = vel
     d.cacc[i] = acc
@@ -138,16 +138,19 @@ def inward_pass(m, d, p):
 
 @kernel
 def position_column(m, d, p, k):
-    """dg <- derivatives of M qacc + C by the position of dof k; dp <- those of M x, at rest.  Both must be 0 before."""
+    """dg <- derivatives of M qacc + C by the position of dof k; dp <- those of M x, at rest.
+
+    Both must be 0 before: only the dofs in row k of D are written.
+    """
     S, i = d.cdof[k], m.dof_bodyid[k]
     force, lag_force = p.dof_force[k], p.dof_lag_force[k]
-    # with S x* f^c, the change of forces that move along
+    # S x* f^c: change of the forces that move along with the outer bodies
     carried = force + cross_force(S, d.cfrc[i])
     lag_carried = lag_force + cross_force(S, p.body_lag_force[i])
-    row, diagonal = m.D_rowadr[k], m.D_diag[k]
+    rowadr, diagonal = m.D_rowadr[k], m.D_diag[k]
     # dofs j between k and the root: S_j . (I^c zeta_k + B^c eta_k + S_k x* f^c)
     for c in range(diagonal):
-        j = m.D_colind[row + c]
+        j = m.D_colind[rowadr + c]
         T = d.cdof[j]
         if turns_with(m, j, k):  # axes of one ball
             p.dg[j], p.dp[j] = dot(T, force), dot(T, lag_force)
@@ -157,14 +160,14 @@ def position_column(m, d, p, k):
     # dof k moves dof j: (I^c S_j) . zeta_k + (B^c^T S_j) . eta_k
     zeta, eta, lag = p.dof_carried[k], p.dof_turned[k], p.dof_lag[k]
     for c in range(diagonal + 1, m.D_rownnz[k]):
-        j = m.D_colind[row + c]
+        j = m.D_colind[rowadr + c]
         momentum = p.dof_momentum[j]
         p.dg[j], p.dp[j] = dot(momentum, zeta) + dot(p.dof_drag[j], eta), dot(momentum, lag)
 
 
 @kernel
 def _set_work_towards_root(m, d, p, k, f):
-    """dg_j <- S_j . f of dof k and of the dofs between it and the root."""
+    """dg_j <- S_j . f for the dofs j on the path from the root through k."""
     for c in range(m.D_diag[k] + 1):
         j = m.D_colind[m.D_rowadr[k] + c]
         p.dg[j] = dot(d.cdof[j], f)
@@ -172,7 +175,7 @@ def _set_work_towards_root(m, d, p, k, f):
 
 @kernel
 def velocity_column(m, d, p, k):
-    """dg <- derivatives of C by the velocity of dof k; it must be 0 before."""
+    """dg <- derivatives of C by the velocity of dof k; dg must be 0 before, see `position_column`."""
     w, S = p.dof_rate[k], d.cdof[k]
     _set_work_towards_root(m, d, p, k, p.dof_damping_force[k])
     for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):
@@ -183,8 +186,8 @@ def velocity_column(m, d, p, k):
 
 @kernel
 def acceleration_column(m, d, p, k):
-    """dg <- column k of the bodies' inertia matrix; it must be 0 before."""
-    # M_kj = S_j . (I^c S_k), from the composite body of the outer one of both dofs
+    """dg <- column k of the bodies' inertia matrix; dg must be 0 before, see `position_column`."""
+    # M_kj = S_j . (I^c S_k) for dofs j towards the root, S_k . (I^c_j S_j) for dofs j that k moves
     S = d.cdof[k]
     _set_work_towards_root(m, d, p, k, p.dof_momentum[k])
     for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):

@@ -30,21 +30,22 @@ def _moved_site(m, d, s, k):
 @kernel
 def _add_segment(m, d, p, s, t, k, scale):
     """ten_bend += scale times the part of the straight segment between sites s and t."""
-    # sites that are fixed to each other: the length is constant
+    # between sites that are fixed to each other the length is constant
     if moving_body(m, m.site_bodyid[s]) != moving_body(m, m.site_bodyid[t]):
-        x, y, none = _moved_site(m, d, s, k), _moved_site(m, d, t, k), Vec3(zeros(3))
-        u, _ = normalize3(y - x)
-        add_moved_force(m, d, p.ten_bend, m.site_bodyid[s], k, x, -scale * u, none)
-        add_moved_force(m, d, p.ten_bend, m.site_bodyid[t], k, y, scale * u, none)
+        x, y = _moved_site(m, d, s, k), _moved_site(m, d, t, k)
+        no_moment = Vec3(zeros(3))
+        u, _ = normalize3(y - x)  # g_1 = u, g_0 = -u
+        add_moved_force(m, d, p.ten_bend, m.site_bodyid[s], k, x, -scale * u, no_moment)
+        add_moved_force(m, d, p.ten_bend, m.site_bodyid[t], k, y, scale * u, no_moment)
 
 
 @kernel
 def _add_pull(m, d, p, s, b, k, x, g):
     """ten_bend += changes of the force g on site s at x, and of its opposite on body b of the geom (0: the world)."""
-    none = Vec3(zeros(3))
-    add_moved_force(m, d, p.ten_bend, m.site_bodyid[s], k, x, g, none)
+    no_moment = Vec3(zeros(3))
+    add_moved_force(m, d, p.ten_bend, m.site_bodyid[s], k, x, g, no_moment)
     if b > 0:
-        add_moved_force(m, d, p.ten_bend, b, k, x, -g, none)
+        add_moved_force(m, d, p.ten_bend, b, k, x, -g, no_moment)
 
 
 @kernel
@@ -56,17 +57,26 @@ def _add_path(m, d, p, n, k, scale):
     s, g, t, side = m.wrap_objid[n - 1], m.wrap_objid[n], m.wrap_objid[n + 1], m.wrap_sideid[n]
     b, R, r = m.geom_bodyid[g], d.geom_xmat[g], m.geom_size[g][0]
     x, y = _moved_site(m, d, s, k), _moved_site(m, d, t, k)
-    # the sites in the frame of the geom, which moves with its body: a frame's point has the change of the body's
+    # the sites in the frame of the geom: they move relative to the geom's body, by the displacement of the site (x)
+    # minus that of the body's point at the same place (at_x)
     start, end, side_point, slack = ends_in_frame(m, d, s, t, g, side)
     w, at_x = moved_point(m, d, b, k, d.site_xpos[s])
     _, at_y = moved_point(m, d, b, k, d.site_xpos[t])
     (_, dx), (_, dy) = split_tangents(x - at_x, 1), split_tangents(y - at_y, 1)
-    first, last = seed(start, R.T @ dx), seed(end, R.T @ dy)
+    moved_start, moved_end = seed(start, R.T @ dx), seed(end, R.T @ dy)
     # the side site only selects the direction of the path
-    bends, p0, p1, _ = wrap_in_frame(first, last, side_point, 1 if side >= 0 else 0, r, slack, m.wrap_type[n])
-    (u, _), (u0, _), (u1, _) = normalize3(last - first), normalize3(p0 - first), normalize3(last - p1)
+    bends, p0, p1, _ = wrap_in_frame(
+        moved_start, moved_end, side_point, 1 if side >= 0 else 0, r, slack, m.wrap_type[n]
+    )
+    # directions: between the sites, to the first point p0 on the geom, from the last point p1
+    (u, _), (u0, _), (u1, _) = (
+        normalize3(moved_end - moved_start),
+        normalize3(p0 - moved_start),
+        normalize3(moved_end - p1),
+    )
     g0, dg0 = split_tangents(-scale * where(bends, u0, u), 1)
     g1, dg1 = split_tangents(scale * where(bends, u1, u), 1)
+    # to the world's frame, in which the geom's frame turns with w
     g0, g1 = R @ g0, R @ g1
     _add_pull(m, d, p, s, b, k, x, seed(g0, cross(w, g0) + R @ dg0))
     _add_pull(m, d, p, t, b, k, y, seed(g1, cross(w, g1) + R @ dg1))
@@ -79,7 +89,7 @@ def add_tendon_bend(m, d, p, i, k, scale):
     The tendon's elements are sites, geoms between two sites, and pulleys, which divide the length of what follows.
     """
     part_scale, n = scale, m.tendon_adr[i]
-    last = n + m.tendon_num[i] - 1
+    last = n + m.tendon_num[i] - 1  # no segment begins at the last element
     while n < last:
         if m.wrap_type[n] == WRAP_PULLEY:
             part_scale = scale / m.wrap_prm[n]

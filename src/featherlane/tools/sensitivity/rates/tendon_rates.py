@@ -14,8 +14,8 @@ J = J_1 - c(y) J_2 and dJ = dJ_1 - c(y) dJ_2 - c'(y) J_2^T (J_2 dq), y the secon
 the polynomial.
 
 d is a derivative by one coordinate: position, velocity or acceleration of dof k.  The record p (records.py) has the
-column p.dg; ten_force = F, ten_stiffness = k, ten_friction = b, ten_curvature = D for each tendon; row_force = f,
-row_stiffness, row_friction, row_curvature the same for each general row; row_bend = f c', row_swing = -df / dy
+column p.dg; ten_force = F, ten_stiffness = k, ten_damping = b, ten_curvature = D for each tendon; row_force = f,
+row_stiffness, row_damping, row_curvature the same for each general row; row_bend = f c', row_swing = -df / dy
 through c(y) for equalities with a polynomial; ten_bend = dJ of one row, by dof.
 ten_J: rows of the tendons' Jacobian, with the dofs ten_J_colind.  row_id: the equality, joint or tendon of a row; a row
 has the entries row_J at the dofs row_dof.  eq_obj2id: second joint or tendon of an equality, -1: none.  is_fastening:
@@ -41,21 +41,21 @@ _spring, _damper = jvp(spring_force, "ten_length"), jvp(damper_force, "ten_veloc
 # ---- forces along tendons --------------------------------------------------------------------------------------------
 @kernel
 def _set_tendons(m, d, p):
-    """ten_force, ten_stiffness, ten_friction <- those of each tendon's spring, damper and actuators.
+    """ten_force, ten_stiffness, ten_damping <- those of each tendon's spring, damper and actuators.
 
-    ten_curvature <- 0.
+    ten_curvature <- 0, as only rows have a curvature (`_set_rows`).
     Reads what `actuator_rates` writes: derivatives of actuator forces by length and by rate.
     """
     flags = m.opt_disableflags
     for i in range(m.ntendon):
-        p.ten_force[i], p.ten_stiffness[i], p.ten_friction[i] = 0.0, 0.0, 0.0
+        p.ten_force[i], p.ten_stiffness[i], p.ten_damping[i] = 0.0, 0.0, 0.0
         p.ten_curvature[i] = 0.0
         if not (flags & DISABLE_SPRING):
             force, slope = _spring(m, d, i)
             p.ten_force[i], p.ten_stiffness[i] = force, -slope
         if not (flags & DISABLE_DAMPER):
             force, slope = _damper(m, d, i)
-            p.ten_force[i], p.ten_friction[i] = p.ten_force[i] + force, -slope
+            p.ten_force[i], p.ten_damping[i] = p.ten_force[i] + force, -slope
     if not (flags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
             if m.actuator_trntype[i] == TRN_TENDON and not is_disabled(m, i):
@@ -64,7 +64,7 @@ def _set_tendons(m, d, p):
                 gear = m.actuator_gear[output][0]
                 p.ten_force[t] = fma(gear, d.actuator_force[output], p.ten_force[t])
                 p.ten_stiffness[t] = p.ten_stiffness[t] - gear * gear * force_by_length(m, d, i)
-                p.ten_friction[t] = p.ten_friction[t] - gear * gear * force_by_velocity(m, d, i)
+                p.ten_damping[t] = p.ten_damping[t] - gear * gear * force_by_velocity(m, d, i)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def _second_entry(m, d, e, k):
 def _polynomial_slopes(m, d, e):
     """Returns (first, second) derivative of the polynomial of equality e at the second coordinate or length y.
 
-    The first is a1 + 2 a2 y + 3 a3 y^2 + 4 a4 y^3, with y from its value in qpos0.
+    The first is a1 + 2 a2 y + 3 a3 y^2 + 4 a4 y^3; y is measured from its value in qpos0.
     """
     j = m.eq_obj2id[e]
     if m.eq_type[e] == EQ_JOINT:
@@ -109,8 +109,9 @@ def _polynomial_slopes(m, d, e):
     else:
         y = d.ten_length[j] - m.tendon_length0[j]
     a1, a2, a3, a4 = tuple(m.eq_data[e, c] for c in range(1, 5))
-    y = seed(y, 1.0)
-    return split_tangents(fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1), 1)
+    y = seed(y, 1.0)  # the tangent is the second derivative
+    slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
+    return split_tangents(slope, 1)
 
 
 @kernel
@@ -121,7 +122,7 @@ def _set_polynomial_rates(m, d, p, k, B, f, D):
     B, D: damping and inverse regularization of the row, D = 0 in worlds without it; f: its force.
     """
     e, along = d.row_id[k], 0.0
-    _, c_slope = _polynomial_slopes(m, d, e)
+    _, c_slope = _polynomial_slopes(m, d, e)  # c'(y)
     # along = J_2 (B v + a)
     for n in row_entries(d, k):
         i = d.row_dof[n]
@@ -132,37 +133,37 @@ def _set_polynomial_rates(m, d, p, k, B, f, D):
 
 @kernel
 def _side_of_limit(m, d, k, i):
-    """Returns -1 if row k has the opposite Jacobian of tendon i, as that of an upper limit has, else 1."""
+    """Returns the sign of row k's Jacobian relative to that of tendon i: -1 for an upper limit, else 1."""
     # the row has the entries of the tendon's row in the same order, so the sign of their dot product decides
-    same, row, ten_row = 0.0, d.row_dofadr[k], m.ten_J_rowadr[i]
+    product, row_adr, ten_adr = 0.0, d.row_dofadr[k], m.ten_J_rowadr[i]
     for n in range(d.row_dofnum[k]):
-        same = fma(d.row_J[row + n], d.ten_J[ten_row + n], same)
-    return where(same < 0.0, -1.0, 1.0)
+        product = fma(d.row_J[row_adr + n], d.ten_J[ten_adr + n], product)
+    return where(product < 0.0, -1.0, 1.0)
 
 
 @kernel
 def _set_rows(m, d, p):
-    """row_* <- rates of each row of an equality or of a ball's limit.
+    """row_* <- rates of each separate row, see `_is_separate`.
 
-    ten_* += those of the limits and the dry friction of tendons.
+    ten_* += rates of the limits and the dry friction of tendons.
     Connects and welds are in fastening_rates.py, rows of single dofs in dof_rates.py.
     """
     shortest = shortest_timeconst(m)
-    for k in range(d.ndofrow[0], d.nrow[0]):  # the rows behind those of single dofs
+    for k in range(d.ndofrow[0], d.nrow[0]):  # general rows: those after the rows of single dofs
         kind, i = d.row_type[k], d.row_id[k]
         f, D, stiffness, B = row_rates(m, d, k, shortest)
-        p.row_bend[k], p.row_swing[k] = zeros(2)  # those of a row without polynomial
+        p.row_bend[k], p.row_swing[k] = zeros(2)  # overwritten for a row with a polynomial
         damping = where(D > 0.0, D * B, 0.0)  # 0 without a row, even if B is infinite
         if _is_separate(m, d, k):
             p.row_force[k] = where(D > 0.0, f, 0.0)
-            p.row_stiffness[k], p.row_friction[k], p.row_curvature[k] = stiffness, damping, D
+            p.row_stiffness[k], p.row_damping[k], p.row_curvature[k] = stiffness, damping, D
             if _has_polynomial(m, d, k):
                 _set_polynomial_rates(m, d, p, k, B, f, D)
         elif kind != EQUALITY:
-            # dry friction at its bound has a force, but D = 0
+            # limits and dry friction of tendon i; dry friction at its bound has a force, but D = 0
             p.ten_force[i] = fma(_side_of_limit(m, d, k, i), f, p.ten_force[i])
             p.ten_stiffness[i] = p.ten_stiffness[i] + stiffness
-            p.ten_friction[i] = p.ten_friction[i] + damping
+            p.ten_damping[i] = p.ten_damping[i] + damping
             p.ten_curvature[i] = p.ten_curvature[i] + D
 
 
@@ -179,9 +180,9 @@ def tendon_rates(m, d, p):
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
 def _add_rows(m, d, p, k, weights):
-    """dg += weight J^T J_k of each separate general row.
+    """dg += weight J^T J_k of each separate general row (`_is_separate`).
 
-    weights: row_stiffness, row_friction or row_curvature.
+    weights: row_stiffness, row_damping or row_curvature.
     """
     for r in range(d.ndofrow[0], d.nrow[0]):
         if _is_separate(m, d, r):
@@ -192,7 +193,7 @@ def _add_rows(m, d, p, k, weights):
 def _add_tendons(m, d, p, k, weights):
     """dg += weight J^T J_k of each tendon.
 
-    weights: ten_stiffness, ten_friction or ten_curvature.
+    weights: ten_stiffness, ten_damping or ten_curvature.
     """
     for i in range(m.ntendon):
         add_square(p, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], k, weights[i])
@@ -206,14 +207,15 @@ def _add_bend_of_tendon(m, d, p, i, k):
         clear_bend(p, m.ten_J_colind, first, number)
         add_tendon_bend(m, d, p, i, k, scale=1.0)  # ten_bend += dJ
         row = d.ten_J, m.ten_J_colind, first, number
-        add_bend(d, p, row, p.ten_force[i], along=0.0, friction=p.ten_friction[i], curvature=p.ten_curvature[i])
+        add_bend(d, p, row, p.ten_force[i], along=0.0, damping=p.ten_damping[i], curvature=p.ten_curvature[i])
 
 
 @kernel
 def _has_variable_jacobian(m, d, r):
     """Returns whether general row r is the limit of a ball or an equality of spatial tendons.
 
-    Limits of slides and hinges are rows of one dof, not general rows.
+    The Jacobian of these rows depends on the position.  Limits of slides and hinges are rows of one dof, not general
+    rows.
     """
     e, kind = d.row_id[r], d.row_type[r]
     variable = kind == LIMIT_JOINT
@@ -242,7 +244,7 @@ def _add_bend_of_row(m, d, p, r, k):
                 slope, _ = _polynomial_slopes(m, d, obj)
                 add_tendon_bend(m, d, p, tendon2, k, scale=-slope)  # ten_bend -= c dJ_2
         row = d.row_J, d.row_dof, first, number
-        add_bend(d, p, row, p.row_force[r], along=0.0, friction=p.row_friction[r], curvature=p.row_curvature[r])
+        add_bend(d, p, row, p.row_force[r], along=0.0, damping=p.row_damping[r], curvature=p.row_curvature[r])
 
 
 @kernel
@@ -270,7 +272,7 @@ def _add_swing(m, d, p, r, k):
     """
     e = d.row_id[r]
     if any_((p.row_bend[r] != 0.0) | (p.row_swing[r] != 0.0)):
-        J2_k = _second_entry(m, d, e, k)
+        J2_k = _second_entry(m, d, e, k)  # (J_2)_k
         bend, swing = p.row_bend[r] * J2_k, p.row_swing[r] * J2_k
         for n in row_entries(d, r):
             i = d.row_dof[n]
@@ -280,8 +282,8 @@ def _add_swing(m, d, p, r, k):
 @kernel
 def add_tendon_velocity_column(m, d, p, k):
     """dg += derivatives of tendons' and separate rows' forces by the velocity of dof k."""
-    _add_tendons(m, d, p, k, p.ten_friction)
-    _add_rows(m, d, p, k, p.row_friction)
+    _add_tendons(m, d, p, k, p.ten_damping)
+    _add_rows(m, d, p, k, p.row_damping)
 
 
 @kernel

@@ -8,7 +8,8 @@ The d of this formula is a derivative by the position or the velocity of one dof
 (records.py): p.dg -= dtau, the derivative of the residual g; p.ten_bend holds dJ, by dof.
 actuator_gear[output] is a wrench: the gear's linear part (force) and angular part (torque).  drives_joint: the actuator
 acts on a joint.  actuator_outadr[i]: the first output of actuator i.  moment_rowadr, moment_rownnz: first entry and
-number of entries of an output's row J, at the dofs moment_colind.  add_square and the others: see rows.py.
+number of entries of an output's row J, at the dofs moment_colind.  add_bend, add_square, clear_bend, has_dof: see
+rows.py.
 Imported: moved_point, (rotation of a body, a point of it with its change as tangent) by dof k; turned(w, v), a vector v
 that turns with w; add_moved_force, which adds to a row of dofs the change of a wrench's generalized forces, from its
 point, force and moment with their changes; rotation_rate(r, w), the rate of the rotation vector r at the angular
@@ -29,7 +30,7 @@ from featherlane.tools.sensitivity.rates.rows import add_bend, add_square, clear
 
 @kernel
 def _joint_bend(m, d, p, i, k):
-    """Writes ten_bend of actuator i on a ball or free joint; returns the derivative of its length by dof k.
+    """ten_bend <- dJ of actuator i on a ball or free joint; returns the derivative of its length by dof k's position.
 
     The length is the gear axis times the rotation vector r of the quaternion q for a ball, 0 for a free joint.
     """
@@ -56,7 +57,7 @@ def _joint_bend(m, d, p, i, k):
 
 @kernel
 def _site_bend(m, d, p, i, k):
-    """Adds to ten_bend of actuator i on a site; returns the derivative of its length by the position of dof k.
+    """ten_bend += dJ of actuator i on a site; returns the derivative of its length by dof k's position.
 
     The moment is that of a wrench, `force` and `torque`, at the site.  The gear gives it in the axes of the site, or of
     the reference site, which then has the opposite wrench.  Without a reference site the length is 0.
@@ -85,9 +86,9 @@ def _site_bend(m, d, p, i, k):
 
 @kernel
 def _crank_bend(m, d, p, i, k):
-    """Adds to ten_bend of actuator i on a slider-crank; returns the derivative of its length by the position of dof k.
+    """ten_bend += dJ of actuator i on a slider-crank; returns the derivative of its length by dof k's position.
 
-    A rotation of the slider's body turns its axis a: the torque a x dl/da.
+    The slider's axis a turns with the slider's body, on which the torque a x dl/da acts.
     """
     actuator = m.actuator[i]
     crank, slider, gear = actuator.trnid[0], actuator.trnid[1], m.actuator_gear[actuator.outadr][0]
@@ -124,13 +125,15 @@ def _subtract_actuator(m, d, p, i, k, by_velocity):
     """dg -= dtau of actuator i by the position of dof k, or by its velocity if `by_velocity`."""
     output = m.actuator_outadr[i]
     first, number = m.moment_rowadr[output], m.moment_rownnz[output]
-    stiffness, friction = -force_by_length(m, d, i), -force_by_velocity(m, d, i)
+    stiffness = -force_by_length(m, d, i)
+    damping = -force_by_velocity(m, d, i)
     if by_velocity:
-        add_square(p, d.actuator_moment, m.moment_colind, first, number, k, friction)
+        add_square(p, d.actuator_moment, m.moment_colind, first, number, k, damping)
     elif has_dof(m.moment_colind, first, number, k):
-        along = stiffness * _store_moment_change(m, d, p, i, k)  # writes p.ten_bend
+        length_change = _store_moment_change(m, d, p, i, k)  # writes p.ten_bend
+        along = stiffness * length_change
         row = d.actuator_moment, m.moment_colind, first, number
-        add_bend(d, p, row, force=d.actuator_force[output], along=along, friction=friction, curvature=0.0)
+        add_bend(d, p, row, force=d.actuator_force[output], along=along, damping=damping, curvature=0.0)
 
 
 @kernel

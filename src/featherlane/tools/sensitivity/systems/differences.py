@@ -68,7 +68,7 @@ def _set_lag(m, d, p, acceleration, lag):
 
 @kernel
 def _follow_prediction(m, d, p, step):
-    """qacc += step times its predicted rate `follow`; solved <- the undisplaced qacc, at which the lag is taken."""
+    """qacc += step times its predicted rate `follow`; solved <- the qacc before, at which `_set_lag` takes p."""
     for i in range(m.nv):
         p.solved[i] = d.qacc[i]
         d.qacc[i] = fma(step, p.follow[i], d.qacc[i])
@@ -104,7 +104,7 @@ def _store_residual(m, d, p, overflow, g, lag):
 
 @kernel
 def _place_bodies(m, d, p):
-    """Computes bodies, tendons and transmissions at the present position; returns 0, which is unused."""
+    """Computes poses of bodies, tendons and transmissions at the present position; returns 0, which is unused."""
     kinematics(m, d)
     frames(m, d)
     com_pos(m, d)
@@ -126,9 +126,9 @@ def _residual_at_point(m, d, p, step, overflow):
 
 @kernel
 def _lag_at_point(m, d, p, step, given):
-    """point_p <- the correction p = M a* - K a* at the present velocity.
+    """point_p <- the correction p = M a* - K a* at the present point; step, given: unused.
 
-    M need not follow displaced positions: K contains M, so it cancels.
+    M may be that of the undisplaced position: K contains the same M, so it cancels.
     """
     com_vel(m, d)
     tendon_velocity(m, d)
@@ -147,7 +147,7 @@ def _keep_upper(m, d, p, s):
 
 @kernel
 def _subtract_lower(m, d, b, p, thread, tile, s, scale):
-    """dg, dp, dact <- (upper values - present lower ones) scale."""
+    """dg, dp, dact <- (stored upper values - present lower ones) scale, which are written as column s of the call."""
     difference_quotient(p.point_g, m.nv, p.dg, 0, scale)
     difference_quotient(p.point_p, m.nv, p.dp, 0, scale)
     difference_quotient(d.act, m.na, p.dact, 0, scale)
@@ -179,7 +179,7 @@ def lag_columns_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the integrator's correction p: central differences.
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
-    Writes: those that they take back; dg, dp, dact, point_g, point_p, force, product; qpos, qvel, act, ctrl,
+    Writes: those that they take back; dg, dp, dact, point_p, force, product; qpos, qvel, act, ctrl,
             qfrc_applied, and all else of this thread's workspace.
     Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """

@@ -1,6 +1,6 @@
 """Stages that differentiate the residual by formulas, in a tile of worlds; columns/formulas.py has the columns.
 
-`serves` (served.py) decides for a model as a whole, `_numbers_serve` for each world; otherwise the residual is
+`serves` (served.py) decides for a model as a whole, `_parameters_serve` for each world; otherwise the residual is
 differenced (differences.py).  `differences_lag` decides whether the integrator's correction p is differenced.
 
 report[KNOWN]: 1 if all rates of a world have formulas, 0 if not, -1 if the world must run alone to decide;
@@ -47,7 +47,7 @@ from featherlane.tools.sensitivity.systems.tangent import store_next_velocity
 @kernel
 def _adds_inertia(m):
     """Returns the mask of worlds in which some tendon has armature, an inertia that belongs to no body."""
-    found = timestep(m) < 0.0  # false in all worlds
+    found = timestep(m) < 0.0  # false in all worlds: time steps are positive
     for i in range(m.ntendon):
         found = found | not_(tendon_armature(m, i) == 0.0)
     return found
@@ -68,9 +68,9 @@ def _lag_varies(m):
 
 @kernel
 def _is_clamped(m):
-    """Returns whether a joint has a limit of actuator forces, and an actuator acts on other than slides and hinges.
+    """Returns whether some joint limits actuator forces and some actuator does not act on a slide or hinge.
 
-    The limit clamps the sum of all actuators of the joint, and such actuators contribute to it: this has no formula.
+    The limit clamps the sum of all actuator forces on the joint.  The share of such an actuator has no formula.
     """
     has_limit, has_other = 0, 0
     for j in range(m.njnt):
@@ -82,12 +82,12 @@ def _is_clamped(m):
 
 
 @kernel
-def _numbers_serve(m, d, p):
+def _parameters_serve(m, d, p):
     """Returns the mask of worlds whose parameters have formulas.
 
-    Formulas need worlds without adhesion, tendons with armature, surface velocity and, under coulomb, static friction;
-    a model without clamped joints (`_is_clamped`); and with implicitfast a constant matrix K, unless its correction
-    is differenced (rate_lag).
+    Formulas exclude worlds with adhesion, tendons with armature, surface velocities and, under Coulomb's law, static
+    friction.  They exclude models with clamped joints (`_is_clamped`), and under implicitfast worlds with a variable
+    matrix K, unless the correction p is differenced (rate_lag).
     """
     known = not_(has_adhesion(m, d) | _adds_inertia(m))
     if _is_clamped(m):
@@ -109,25 +109,26 @@ def prepare_rates(m, d, p):
     Writes: report; body_*, dof_*, geom_*, row_*, slip_*, slot_*, ten_*, npushed; crb, crb_rate.
     Scratch: crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, con_wrench.
     """
-    served = _numbers_serve(m, d, p)
+    served = _parameters_serve(m, d, p)
     contact_moves(m, d, p)  # slot_known, slot_jumps, slot_near, slot_moves
-    same = p.slot_known[0] > 0.0
-    moves = same & not_(p.slot_jumps[0] > 0.0)
+    keeps_contacts = p.slot_known[0] > 0.0  # at all displaced poses
+    has_moves = keeps_contacts & not_(p.slot_jumps[0] > 0.0)  # worlds with valid slot_moves
     # formulas apply if the worlds were solved with all rows; without memory a world must run alone to decide
-    p.report[KNOWN] = where(served & moves, p.report[FITS], where(p.slot_known[0] < 0.0, -1.0, 0.0))
-    quiet = same & not_(p.slot_near[0] > 0.0)
-    p.report[NEAREST] = where(quiet, p.report[NEAREST], fmin(p.report[NEAREST], STEP))
+    p.report[KNOWN] = where(served & has_moves, p.report[FITS], where(p.slot_known[0] < 0.0, -1.0, 0.0))
+    # else a contact begins or ends within the displacement STEP
+    same_contacts = keeps_contacts & not_(p.slot_near[0] > 0.0)
+    p.report[NEAREST] = where(same_contacts, p.report[NEAREST], fmin(p.report[NEAREST], STEP))
     # composite inertias, which `accelerate_state` computes only for models that need M
     if not needs_inertia(m, d):
         crb(m, d)
     prepare_noslip(m, d, p)
-    # acceleration after the integrator, a*, or, if only accelerations are requested, the no-slip solver's (dual.start)
-    after = d.qacc_step if p.rate_steps or m.opt_noslip_iterations == 0 else d.dual.start
+    # the integrator's a*; if only accelerations are requested, the no-slip solver's acceleration, in dual.start
+    final_acceleration = d.qacc_step if p.rate_steps or m.opt_noslip_iterations == 0 else d.dual.start
     for i in range(m.nv):
-        p.taken_off[i] = d.qacc[i] - after[i]
+        p.taken_off[i] = d.qacc[i] - final_acceleration[i]
     outward_pass(m, d, p, p.taken_off)  # motions and forces of bodies
     if d.ncon_slot[0] > 0:
-        contact_laws(m, d, p, shortest_timeconst(m))  # subtracts contact forces from these forces
+        contact_laws(m, d, p, shortest_timeconst(m))  # subtracts contact forces from the bodies' forces
     inward_pass(m, d, p)  # sums over outer bodies
     # what the terms of each column need: dof_*, body_*, ten_*, row_*
     dof_rates(m, d, p)
@@ -167,7 +168,7 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; dg, dp, dact, report; body_*, dof_*, geom_*, row_*, slot_*, ten_* and
-            all else of p; what `base_tiles` writes.
+            all else of p; what `base_tiles` writes; act, which keeps its values.
     Scratch: con_wrench, crb_rate, crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, qvec.
     """
     accelerate_state(m, d, p)
@@ -191,13 +192,12 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
     Models with the recursive solver are excluded, because its factors share memory with these formulas' forces.
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; report, dg, dp, dact, da, dq, dv; body_*, dof_*, geom_*, panel_*,
-            row_*, slot_*, ten_* and all else of p; what `base_tiles` writes;
-            qfrc_smooth.
+            row_*, slot_*, ten_* and all else of p; what `base_tiles` writes; qfrc_smooth; act, which keeps its values.
     Scratch: con_wrench, crb_rate, crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, qvec, primal.*.
     """
     damped = begin_step(m, d, p)
-    # the transfers of b: loads, controls, then outputs, of which the report is the last one
-    outputs, report = b.nload + b.ncontrol, b.nload + b.ncontrol + b.nrecord - 1
+    # numbers of transfers of b: loads come first, then controls, then outputs, the last of which is the report
+    first_output, report = b.nload + b.ncontrol, b.nload + b.ncontrol + b.nrecord - 1
     if d.con_overflow[0] == 0:
         # a Hessian that was decomposed into parts leaves entries out
         p.report[KNOWN] = where(leaves_out(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
@@ -206,10 +206,10 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
             n = min(PANEL, b.nstep - first)
             for c in range(n):
                 copy_step_inputs(b, thread, tile, first + c)  # p.rest_p
-                rates_column(m, d, p, first + c)  # dg, dp, dact
+                rates_column(m, d, p, first + c)  # dg, dp, dact; column s belongs to coordinate s
                 put_column(m, d, p, c, first + c)
-            for c in range(n, PANEL):
-                clear_rates(m, p)  # unused columns are 0
+            for c in range(n, PANEL):  # unused columns of the panel are 0
+                clear_rates(m, p)
                 put_column(m, d, p, c, at=-1)
             solve_panel(m, d, p)
             if m.opt_noslip_iterations > 0:
@@ -217,7 +217,7 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
             step_panel(m, d, p, damped)  # damped: worlds where K is not M
             for c in range(n):
                 take_column(m, d, p, c, damped)  # da, dq, dv, dact
-                for k in range(outputs, report):
+                for k in range(first_output, report):
                     write_rows(b, b.place, thread, tile, k, first + c)
     else:
         p.report[KNOWN] = 0.0

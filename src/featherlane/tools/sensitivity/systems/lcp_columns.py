@@ -77,9 +77,9 @@ def has_cones(m):
 
 @kernel
 def _place_world(m, d, p):
-    """Computes positions and contacts; p.slot_moves and p.slot_* <- contacts and their derivatives.
+    """Computes positions and contacts; p.slot_* <- contacts and their derivatives.
 
-    con_present <- 0 for contacts without a row (D = 0, in their gap): displaced poses need not have them.
+    con_present <- 0 for contacts in their gap, which have no row (D = 0): displaced poses need not have these contacts.
     """
     forward_position(m, d)
     d.con_fresh[0] = 0
@@ -103,7 +103,7 @@ def _smooth_forces(m, d):
 
 @kernel
 def _store_forces(m, d, p):
-    """row_x <- the forces of the solution; row_first <- those without friction in `frozen` mode, otherwise the same."""
+    """row_x <- the forces of the solution; row_first <- in `frozen` mode the forces without friction, else row_x."""
     n = d.lcp.n[0]
     copy(d.lcp.x, n, p.row_x, first=0)
     if freezes(m):
@@ -118,7 +118,7 @@ def _store_forces(m, d, p):
 
 @kernel
 def _solve_world(m, d, p):
-    """Computes the step's rows and forces (row_x, row_first); returns 1, or 0 if they do not fit into the memory."""
+    """Computes the step's rows and forces (row_x, row_first); returns 1, or 0 if contacts or rows do not fit."""
     _place_world(m, d, p)  # con_overflow: 1 if contacts do not fit
     fits = 0
     if d.con_overflow[0] == 0:
@@ -137,9 +137,9 @@ def _solve_world(m, d, p):
 
 @kernel
 def _evaluate(m, d, p, store):
-    """Computes qacc, act and the slack lcp.w in the present state, at the forces row_x.
+    """Computes qacc, the next activations act and the slack lcp.w in the present state, at the forces row_x.
 
-    lcp.g: the slack at row_first, in `frozen` mode.
+    In `frozen` mode, lcp.g <- the slack at the forces row_first.
     store: 1 in the own state, whose rows and branches are stored; 0: rows_same <- 0 in worlds whose rows differ.
     """
     _smooth_forces(m, d)
@@ -168,7 +168,7 @@ def _place_column(m, d, p):
     Returns 0, which is unused.
     """
     c = whole(read_lane(p.at, 0, 0))  # the coordinate as an int, the same in all lanes
-    find_shifts(m, d, p, c if c < m.nv else -1)  # -1: 0
+    find_shifts(m, d, p, c if c < m.nv else -1)  # only positions move contacts
     forward_position(m, d)
     return 0
 
@@ -227,16 +227,16 @@ def _bounding_forces(m, p):
 def _nearest_change(m, d, p):
     """Returns the distance to the nearest change of the active set, at most FAR.
 
-    It may be a switch of a row's force, or of the law of a contact or limit that just touches.
-    The law of a row changes after a change of its right-hand side [m/s^2]: margin / h, for the margins of velocities
-    dof_edge and slot_edge (lcp_rows.py), or gap / h^2.   slot_flat: 1 for contacts of flat faces (lcp_rows.py).
+    A change: a row's force reaches or leaves a bound, or the law of a contact or limit changes to a different case.
+    The case changes if the row's right-hand side [m/s^2] changes by margin / h, with a margin of velocity (dof_edge,
+    slot_edge), or by gap / h^2.   slot_flat: 1 for contacts of flat faces that a rotation separates (lcp_rows.py).
     """
     h, size = timestep(m), solution_size(d, p.row_x)  # size of the forces [N]
     least = fmin(limit_distance(m, d), nearest_switch(d, p.row_x, _bounding_forces(m, p), d.lcp.w, size, has_cones(m)))
     for k in range(d.nrow[0]):
         if d.row_type[k] in (LIMIT_JOINT, LIMIT_TENDON):
-            change = fabs(d.row_pos[k] - d.row_margin[k]) / (h * h)
-            if k < d.ndofrow[0]:  # the limit of a slide or hinge
+            change = fabs(d.row_pos[k] - d.row_margin[k]) / (h * h)  # limit of a ball or tendon
+            if k < d.ndofrow[0]:  # limit of a slide or hinge
                 change = p.dof_edge[k] / h
             least = _least_of_row(d, d.row_lcprow[k], change, size, d.row_present[k] > 0.0, least)
     for k in range(d.ncon_slot[0]):
@@ -265,7 +265,7 @@ def _least_of_row(d, r, change, size, present, least):
 
 @kernel
 def _solve_first_columns(m, d, b, p):
-    """col_first, derivatives of the slack of the frictionless problem, <- derivatives of its forces row_first."""
+    """col_first <- derivatives of the forces row_first; before, it holds those of the slack without friction."""
     n = d.lcp.n[0]
     sort_rows(d, p, x=p.row_first, loads=p.row_first, w=d.lcp.g, friction=0)
     form_system(m, d, p, follows=0, cones=0)
@@ -279,7 +279,7 @@ def _solve_first_columns(m, d, b, p):
 
 @kernel
 def _subtract_product(m, d, p):
-    """row_dx of the free rows -= A times row_dx of the other rows, in `frozen` mode.   Scratch: lcp.x, lcp.w."""
+    """row_dx of the free rows -= A times row_dx of the rows that are not free.   Scratch: lcp.x, lcp.w."""
     n = d.lcp.n[0]
     for r in range(n):
         d.lcp.x[r] = where(p.row_free[r] > 0.0, 0.0, p.row_dx[r])
@@ -293,14 +293,15 @@ def _subtract_product(m, d, p):
 def _solve_column(m, d, p, s):
     """qacc <- da = (da at fixed x) + Mh^-1 J^T dx in column s, with dx from the system of the free rows.
 
-    The right-hand side of a free row is -dw; in `frozen` mode also minus A times the known dx of sliding friction.
+    The right-hand side of a free row is -dw.  In `frozen` mode dx of sliding friction is known, and A times it is
+    subtracted.
     Writes: row_dx = dx.   Scratch: lcp.x, lcp.dx, lcp.z, qacc_step.
     """
     n = d.lcp.n[0]
     for r in range(n):
         p.row_dx[r] = where(p.row_free[r] > 0.0, -p.col_w[s * n + r], 0.0)
     if freezes(m):
-        # known: dx of sliding friction, kept in lcp.dx while `solve_system` clears it; unknown: dx of the free rows
+        # dx of sliding friction is kept in lcp.dx, because `solve_system` clears it in row_dx
         follow_normals(d, p, normals=p.col_first, first=s * n)
         for r in range(n):
             d.lcp.dx[r] = where(p.row_free[r] > 0.0, 0.0, p.row_dx[r])
@@ -349,19 +350,19 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
             thread's workspace.
     Scratch: exact.*, qH, qHDiagInv, primal.*, dual.*, one.*, geom_xpos, geom_xmat.
     """
-    fits = _solve_world(m, d, p)  # row_x, row_first
+    has_rates = _solve_world(m, d, p)  # row_x, row_first; 0 if they do not fit
     p.report[KNOWN], p.report[NEAREST] = 0.0, 0.0
-    if fits:
+    if has_rates:
         # slot_known -1: not all contacts fit at a displaced pose; adhesion and static friction have no formula here
         known = not_((p.slot_known[0] < 0.0) | has_adhesion(m, d) | has_static_friction(m))
         p.rows_same[0] = where(known, 1.0, 0.0)
-        fits = 1 if any_(known) else 0
-    if fits:
+        has_rates = 1 if any_(known) else 0
+    if has_rates:
         # `_evaluate` must make as many rows as `make_lcp` did, else row_x does not belong to them
         rows = d.lcp.n[0]
         _evaluate_own_state(m, d, b, p, thread, tile, store=1)
-        fits = 1 if d.lcp.n[0] == rows else 0
-    if fits:
+        has_rates = 1 if d.lcp.n[0] == rows else 0
+    if has_rates:
         store_next_velocity(m, d, p, d.qacc)
         _difference_columns(m, d, b, p, thread, tile)
         _evaluate_own_state(m, d, b, p, thread, tile, store=0)  # lcp.w and the rows of the own state again

@@ -27,7 +27,7 @@ def _count_friction(d, k):
 
 @kernel
 def _step_length(d, k, count):
-    """Returns 1 / sum of mu_i^2 A_ii: a step of s that is short enough not to overshoot."""
+    """Returns 1 / sum of mu_i^2 A_ii over the friction of normal row k: a step of s along -mu w does not overshoot."""
     total = 0.0
     for c in range(count):
         i = k + 1 + c
@@ -42,7 +42,7 @@ def _slide_lengths(d, x, w, k, count):
     A contact slides if the second length, after a step against the slack w, is at least the radius.
     x: forces of all rows; w: their slack.   Writes: lcp.target at the friction rows.
     """
-    # target_i / mu_i = s_i - step mu_i w_i
+    # target = mu (s - step mu w), so target_i = x_i - step mu_i^2 w_i
     step = _step_length(d, k, count)
     for c in range(count):
         i = k + 1 + c
@@ -62,13 +62,13 @@ def sort_cones(d, p, x, w):
         p.row_cone[k] = 0.0
         count = _count_friction(d, k)
         if count > 0:
-            length, aim, radius = _slide_lengths(d, x, w, k, count)
-            slides = (aim >= radius) & (radius > 0.0)
-            # 1 / |s|, sum of -(mu_i w_i) t_i
+            length, stepped_length, radius = _slide_lengths(d, x, w, k, count)
+            slides = (stepped_length >= radius) & (radius > 0.0)
+            # inverse = 1 / |s|; pull = -(mu w . t), a sum
             inverse, pull = 1.0 / where(length > 0.0, length, 1.0), 0.0
             for c in range(count):
                 i = k + 1 + c
-                rough = mu_of(d, i) > 0.0
+                rough = mu_of(d, i) > 0.0  # worlds with friction in this direction
                 mu = where(rough, mu_of(d, i), 1.0)
                 t = where(rough, x[i] / mu * inverse, 0.0)  # t_i = s_i / |s|
                 p.row_unit[i] = t
@@ -83,18 +83,18 @@ def sort_cones(d, p, x, w):
 
 @kernel
 def nearest_on_cones(d, x, w, size, least):
-    """Returns the smaller of `least` and the distances of friction on cones from the next start or end of sliding.
+    """Returns the smaller of `least` and the distances of friction on cones from the start or end of sliding.
 
-    x, w, size: as for `nearest_switch`.
+    x, w, size: forces and slack of all rows, size of the forces, as for `nearest_switch`.
     """
     for k in range(d.lcp.n[0]):
         count = _count_friction(d, k)
         if count > 0:
-            _, aim, radius = _slide_lengths(d, x, w, k, count)
-            gap, mu_max = where(aim > radius, aim - radius, radius - aim), 0.0
+            _, stepped_length, radius = _slide_lengths(d, x, w, k, count)
+            gap, mu_max = where(stepped_length > radius, stepped_length - radius, radius - stepped_length), 0.0
             for c in range(count):
                 mu_max = where(mu_of(d, k + 1 + c) > mu_max, mu_of(d, k + 1 + c), mu_max)
-            # as a force: mu times the length of s, with the largest mu of the directions
+            # as a force: the gap, a difference of lengths |s|, times the largest mu of the directions
             least = where((radius > 0.0) & (mu_max > 0.0), fmin(least, mu_max * gap / size), least)
     return least
 
@@ -129,29 +129,32 @@ def _finish_block(d, p, k, count, slides):
     scale, the sum of mu_i^2 A_ii, gives the equation along t the size of the others.
     slides: mask of worlds whose friction slides on the cone.
     """
-    n, scale, pull = d.lcp.n[0], 1.0 / _step_length(d, k, count), p.row_pull[k]
+    n, scale, pull = d.lcp.n[0], 1.0 / _step_length(d, k, count), p.row_pull[k]  # pull: l
     for c in range(count):
         i = k + 1 + c
-        acts, along, row = slides & (mu_of(d, i) > 0.0), 0.0, i * n
+        # acts: worlds in which row i is replaced
+        acts, along, start = slides & (mu_of(d, i) > 0.0), 0.0, i * n
         # along = sum of (P mu A)_ij mu_j t_j
         for e in range(count):
             j = k + 1 + e
-            along = fma(p.row_matrix[row + j] * mu_of(d, j), p.row_unit[j], along)
+            along = fma(p.row_matrix[start + j] * mu_of(d, j), p.row_unit[j], along)
         for e in range(count):
             j = k + 1 + e
-            both = acts & (mu_of(d, j) > 0.0)
+            both = acts & (mu_of(d, j) > 0.0)  # mu_j is a divisor
             tt, inverse_mu = p.row_unit[i] * p.row_unit[j], 1.0 / where(mu_of(d, j) > 0.0, mu_of(d, j), 1.0)
-            own = pull if i == j else 0.0 * pull  # l, else 0 of the same kind
-            # regrouped: (scale - l) t_i t_j + own - along_i t_j, with own = l on the diagonal
-            more = fma(scale - pull, tt, own) - along * p.row_unit[j]
-            p.row_matrix[row + j] = where(both, fma(more, inverse_mu, p.row_matrix[row + j]), p.row_matrix[row + j])
-        by_normal = p.row_matrix[row + k]
-        p.row_matrix[row + k] = where(acts, by_normal + (along - scale * p.row_unit[i]), by_normal)
+            diagonal_pull = pull if i == j else 0.0 * pull  # l on the diagonal, else 0 of the same kind
+            # regrouped: (scale - l) t_i t_j + l on the diagonal - along_i t_j
+            added = fma(scale - pull, tt, diagonal_pull) - along * p.row_unit[j]
+            p.row_matrix[start + j] = where(
+                both, fma(added, inverse_mu, p.row_matrix[start + j]), p.row_matrix[start + j]
+            )
+        by_normal = p.row_matrix[start + k]
+        p.row_matrix[start + k] = where(acts, by_normal + (along - scale * p.row_unit[i]), by_normal)
 
 
 @kernel
 def turn_system(d, p):
-    """row_matrix, A over all rows, <- the same with the rows of sliding friction on a cone replaced by those above."""
+    """row_matrix, A over all rows, <- A with the rows of sliding friction on cones replaced (`_finish_block`)."""
     n = d.lcp.n[0]
     for k in range(n):
         count = _count_friction(d, k)

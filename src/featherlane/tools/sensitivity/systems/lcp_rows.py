@@ -53,7 +53,7 @@ from featherlane.tools.sensitivity.rates.paths import is_before
 # ---- contacts of the world and their displacements -------------------------------------------------------------------
 @kernel
 def store_contacts(m, d, p):
-    """Stores the present motion axes in dof_axis, and slot_belt, slot_arms of the contacts; slot_flat <- 0."""
+    """dof_axis <- present motion axes; slot_belt, slot_arms <- those of the contacts; slot_flat <- 0."""
     copy(d.cdof, m.nv, p.dof_axis, first=0)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
@@ -66,65 +66,60 @@ def store_contacts(m, d, p):
 
 @kernel
 def _moved(p, k, twist):
-    """Returns `moved_by` (change of distance, displacement, rotation of the frame) for a relative twist of body 2.
+    """Returns (change of distance, displacement of the point, rotation of the frame) for a relative twist of body 2.
 
-    Contacts between flat faces that are enumerated again at another corner (slot_gone 1) have a point that is fixed on
-    body 2, and a normal that is fixed on body 1.
+    It is that of `moved_by`, except for contacts that are lost at both displaced poses (slot_gone 1), as those of flat
+    faces whose corners are numbered from a different one: their point is fixed on body 2, their normal on body 1.
     slot_flat <- 1 in worlds where a rotation changes the number of contacts of two flat faces.
     """
-    dist, pos, turned = moved_by(p, k, twist)
+    dist, pos, rotation = moved_by(p, k, twist)
     w, velocity = twist.angular, twist.linear
-    lost = p.slot_gone[k] >= 1.0  # then `moved_by` has no derivatives, and the frame does not turn
+    lost = p.slot_gone[k] >= 1.0  # worlds in which `moved_by` has no derivatives
     p.slot_flat[k] = where((p.slot_gone[k] > 0.0) & (dot(w, w) > 0.0), 1.0, p.slot_flat[k])
-    apart = dot(p.slot_own[k].orientation.rows[0], velocity)  # along the normal
-    return where(lost, apart, dist), where(lost, velocity, pos), where(lost, 0.0 * velocity, turned)
+    separation = dot(p.slot_own[k].orientation.rows[0], velocity)  # along the normal
+    return where(lost, separation, dist), where(lost, velocity, pos), where(lost, 0.0 * velocity, rotation)
 
 
 @kernel
 def _shift(m, d, p, k, j):
-    """Returns changes of contact k for a unit displacement of dof j.
-
-    Returns: (change of distance, displacement of the point, rotation of the frame).
-    """
+    """Returns (change of distance, displacement of the point, rotation of the frame) of contact k by position j."""
     body1, body2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
     moves1, moves2 = is_before(m, j, body1), is_before(m, j, body2)
     S = p.dof_axis[j]
-    dist, pos, turned = 0.0, Vec3(zeros(3)), Vec3(zeros(3))
-    # if dof j moves both bodies, the contact only moves along
+    dist, pos, rotation = 0.0, Vec3(zeros(3)), Vec3(zeros(3))
+    # dof j moves body 2, body 1, or both, whose relative pose does not change
     if moves2 and not moves1:
-        dist, pos, turned = _moved(p, k, at_point(S, p.slot_arms[k, 1]))
+        dist, pos, rotation = _moved(p, k, at_point(S, p.slot_arms[k, 1]))
     elif moves1:
         twist = at_point(S, p.slot_arms[k, 0])
         if not moves2:
             # body 2 moves back relative to body 1
-            dist, pos, turned = _moved(p, k, -twist)
+            dist, pos, rotation = _moved(p, k, -twist)
         # the contact moves along with body 1: the frame turns by w, and spins by (slot_spin . w) about its normal
         pos = pos + twist.linear
         normal = p.slot_own[k].orientation.rows[0]
-        turned = fma(dot(p.slot_spin[k], twist.angular), normal, turned + twist.angular)
-    return dist, pos, turned
+        rotation = fma(dot(p.slot_spin[k], twist.angular), normal, rotation + twist.angular)
+    return dist, pos, rotation
 
 
 @kernel
 def find_shifts(m, d, p, j):
-    """Computes slot_shift of all contacts by dof j; -1: no displacement."""
+    """slot_shift <- derivatives of all contacts by the position of dof j, 0 for j = -1."""
     for k in range(d.ncon_slot[0]):
         p.slot_shift[k] = zeros(7)
         if j >= 0:
-            dist, pos, turned = _shift(m, d, p, k, j)
-            p.slot_shift[k] = join((dist,), pos, turned)
+            dist, pos, rotation = _shift(m, d, p, k, j)
+            p.slot_shift[k] = join((dist,), pos, rotation)
 
 
 @kernel
 def place_contacts(d, p, step):
-    """con_dist, con_pos, con_frame, con_belt <- those of the own pose, displaced by `step` times slot_shift.
-
-    An axis of the frame moves by rotation x axis, to first order.
-    """
+    """con_dist, con_pos, con_frame, con_belt <- those of the own pose, displaced by `step` times slot_shift."""
     for k in range(d.ncon_slot[0]):
         c, own, shift = d.contact[k], p.slot_own[k], p.slot_shift[k]
         c.dist = fma(step, shift.dist, own.dist)
         c.pos = fma(step, shift.position, own.position)
+        # an axis of the frame moves by rotation x axis, to first order
         normal, tangent1, tangent2 = tuple(
             fma(step, cross(shift.rotation, axis), axis) for axis in own.orientation.rows
         )
@@ -135,14 +130,14 @@ def place_contacts(d, p, step):
 # ---- rows of one dof -------------------------------------------------------------------------------------------------
 @kernel
 def place_dof_rows(m, d):
-    """Computes the existing rows of single dofs at the present position and velocity."""
+    """row_* <- the rows of single dofs that the own pose has, at the present position and velocity."""
     shortest = shortest_timeconst(m)
     for k in range(d.ndofrow[0]):
         present = d.row_present[k] > 0.0  # worlds that have the row
         if d.row_type[k] == FRICTION_DOF:
-            write_dof_friction(m, d, k, d.row_id[k], present, shortest)  # row_id: the dof, of a limit the joint
+            write_dof_friction(m, d, k, d.row_id[k], present, shortest)  # row_id: the dof
         else:
-            # J is 1 for a lower limit, -1 for an upper one; + 0.0: a copy
+            # row_id: the joint; J is 1 for a lower limit, -1 for an upper one; + 0.0: a copy
             j, sign = d.row_id[k], d.row_J[k] + 0.0
             limit = where(sign > 0.0, m.jnt_range[j].lower, m.jnt_range[j].upper)
             dist = sign * (d.qpos[m.jnt_qposadr[j]] - limit)
@@ -153,8 +148,8 @@ def place_dof_rows(m, d):
 def _append_limit(m, d, p, k, store):
     """Appends the LCP row of limit k on its branch; returns its number.
 
-    The target velocity is -(erp / h) err, or the rebound -e v if the limit bounces: if it approaches its stop (v < 0)
-    and the rebound is faster.
+    The target velocity is -(erp / h) err, or the rebound -e v if the limit bounces.  It bounces if the joint approaches
+    its stop (v < 0) and -e v exceeds -(erp / h) err.
     store: 1 in the own state, where the branch dof_bounces and its margin dof_edge are stored.
     """
     j, present, h = d.row_id[k], d.row_present[k] > 0.0, timestep(m)
@@ -201,18 +196,18 @@ def _store_branch(m, d, p, k, erp, v):
     """slot_branch, slot_edge <- the branch of `_velocity_on_branch`, and the margin to its next change [m/s]."""
     contact, h, fastest = d.contact[k], timestep(m), m.opt_contact_max_vel[0]
     belt, e, (depth, over) = contact.belt[0], contact.restitution, _depths(m, d, k)
-    approach = belt - v
+    approach = belt - v  # approach velocity
     target = where(depth < 0.0, depth / h, (erp / h) * fmax(over, 0.0)) + belt
-    # the rebound exceeds the target without it, min(target, fastest)
-    rebound, without = e * approach + belt, where(target >= fastest, fastest, target)
-    bounces = (e > 0.0) & (approach > contact.restitution_vel) & (rebound > without)
+    # it bounces if the rebound is faster than the target, which contact_max_vel limits
+    rebound, limited_target = e * approach + belt, where(target >= fastest, fastest, target)
+    bounces = (e > 0.0) & (approach > contact.restitution_vel) & (rebound > limited_target)
     p.slot_branch[k] = ContactCase(
         where(case, 1.0, 0.0) for case in (depth < 0.0, over >= 0.0, target >= fastest, bounces)
     )
-    # margins: edge to the cases fastest, apart and deep, jump to the case bounces
-    edge = fmin(fabs(target - fastest), fmin(fabs(depth), fabs(over)) / h)
-    jump = fmin(fabs(approach - contact.restitution_vel), fabs(rebound - target))
-    p.slot_edge[k] = fmin(edge, where(e > 0.0, jump, INFINITE))
+    # margins to changes of the cases fastest, apart and deep, and to those of the case bounces
+    margin = fmin(fabs(target - fastest), fmin(fabs(depth), fabs(over)) / h)
+    bounce_margin = fmin(fabs(approach - contact.restitution_vel), fabs(rebound - target))
+    p.slot_edge[k] = fmin(margin, where(e > 0.0, bounce_margin, INFINITE))
 
 
 @kernel
@@ -223,7 +218,7 @@ def _velocity_on_branch(m, d, p, k, erp, v):
         apart     depth / h + belt              closes the gap (depth < 0)
         deep      (erp / h) over + belt         over = depth - contact_min_depth >= 0
         fastest   contact_max_vel               if the above exceeds it
-        bounces   e (belt - v) + belt           if the approach exceeds restitution_vel, and this is faster
+        bounces   e (belt - v) + belt           if belt - v exceeds restitution_vel and this exceeds the above
 
     erp: error reduction per step; v: present separation velocity J v.
     """
@@ -267,13 +262,13 @@ def _append_contact_rows(m, d, p, store):
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         c.lcprow = NO_ROW
-        acts = c.D > 0.0
-        if any_(acts) and has_capacity(m, d, c.dim):
-            # columns: the dofs that move one of both bodies
+        has_rows = c.D > 0.0
+        if any_(has_rows) and has_capacity(m, d, c.dim):
+            # columns: the dofs that move one of the two bodies
             start = first_free_column(d)
             n = list_pair_columns(m, d, c.carrier[0], c.carrier[1], start)
             if n > 0:  # two fixed bodies have no columns
-                _append_contact(m, d, p, k, start, n, acts, store)
+                _append_contact(m, d, p, k, start, n, has_rows, store)
                 clear_column_marks(d, start, n)  # dual.mark, which `list_pair_columns` set
 
 

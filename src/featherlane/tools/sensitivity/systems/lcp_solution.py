@@ -26,19 +26,19 @@ from featherlane.tools.sensitivity.systems.switching import FAR
 
 # ---- which rows are free ---------------------------------------------------------------------------------------------
 @kernel
-def _limits(d, x, loads, i):
-    """Returns the (lower, upper) bound of row i.
+def _bounds(d, x, loads, i):
+    """Returns the (lower, upper) bound of the force of row i.
 
-    x: unused; loads: forces of all rows, of which the normal ones set the bounds of friction.
+    x: unused.   loads: forces of all rows; those of normal rows set the bounds of friction.
     """
     normal = d.lcp.findex[i]
     if normal >= 0:
         load = fabs(loads[normal])
-        # without a normal force friction is 0, even if mu is infinite
+        # mu |x_n| + add; without a normal force it is `add`, even if mu is infinite
         hi = where(load > 0.0, d.lcp.hi[i] * where(load > 0.0, load, 1.0), 0.0) + d.lcp.add[i]
         lo = -hi
     else:
-        lo, hi = d.lcp.lo[i] + 0.0, d.lcp.hi[i] + 0.0  # no negative zero
+        lo, hi = d.lcp.lo[i] + 0.0, d.lcp.hi[i] + 0.0  # + 0.0: -0 becomes 0
     return lo, hi
 
 
@@ -57,20 +57,22 @@ def sort_rows(d, p, x, loads, w, friction):
     """Computes row_free and row_slope of all rows.
 
     Args:
-        x, w: forces and slack.
-        loads: forces whose normal ones set the bounds of friction.
+        x, w: forces and slack of all rows.
+        loads: forces of all rows; those of normal rows set the bounds of friction.
         friction: 0: friction rows are fixed, as in the problem without friction.
     """
     for i in range(d.lcp.n[0]):
         normal = d.lcp.findex[i]
-        lo, hi = _limits(d, x, loads, i)
-        aim = _unbounded_force(d, x, w, i)
-        movable, above, below = lo < hi, aim >= hi, aim <= lo
+        lo, hi = _bounds(d, x, loads, i)
+        unbounded = _unbounded_force(d, x, w, i)
+        # masks: the bounds differ; the force is at its upper bound; at its lower bound
+        movable, above, below = lo < hi, unbounded >= hi, unbounded <= lo
         if normal >= 0 and friction == 0:
             movable = false_mask(d)
         p.row_free[i] = where(movable & not_(above | below), 1.0, 0.0)
         slope = 0.0
         if normal >= 0:
+            # sliding friction x = +-mu x_n
             mu = where(movable, d.lcp.hi[i], 0.0)
             slope = where(above, mu, where(below, -mu, 0.0))
         p.row_slope[i] = slope
@@ -82,17 +84,18 @@ def nearest_switch(d, x, loads, w, size, cones):
 
     Args:
         x, w: forces and slack of all rows.
-        loads: forces whose normal ones set the bounds of friction.
+        loads: forces of all rows; those of normal rows set the bounds of friction.
         size: size of the forces.
         cones: whether friction is bounded by round cones.
     """
     least = FAR
     for i in range(d.lcp.n[0]):
-        lo, hi = _limits(d, x, loads, i)
-        aim = _unbounded_force(d, x, w, i)
-        movable, outside = lo < hi, (aim >= hi) | (aim <= lo)
-        beyond = where(aim >= hi, aim - hi, lo - aim)
-        within = fmin(aim - lo, hi - aim)
+        lo, hi = _bounds(d, x, loads, i)
+        unbounded = _unbounded_force(d, x, w, i)
+        movable, outside = lo < hi, (unbounded >= hi) | (unbounded <= lo)
+        # distance from the nearest bound
+        beyond = where(unbounded >= hi, unbounded - hi, lo - unbounded)
+        within = fmin(unbounded - lo, hi - unbounded)
         distance = where(outside, beyond, within) / size
         # in_cone: row i is friction on a round cone; if mu > 0, `nearest_on_cones` treats it
         if cones and in_cone(d, i):
@@ -126,7 +129,7 @@ def _set_delassus_row(m, d, p, i):
 
 @kernel
 def form_system(m, d, p, follows, cones):
-    """row_matrix <- A + cfm over the free rows, 1 on the diagonal of the others.
+    """row_matrix <- A + cfm over the free rows, and the unit matrix over the rows that are not free.
 
     Args:
         follows: 1: sliding friction follows its normal force, so A_FS s is added to the normals' columns.
@@ -135,32 +138,34 @@ def form_system(m, d, p, follows, cones):
     n = d.lcp.n[0]
     for i in range(n):
         _set_delassus_row(m, d, p, i)
-        row = i * n
-        p.row_matrix[row + i] = p.row_matrix[row + i] + d.lcp.cfm[i]
+        start = i * n
+        p.row_matrix[start + i] = p.row_matrix[start + i] + d.lcp.cfm[i]
         if follows:
             # column of the normal += column j times s_j: dx_j = s_j dx_n
             for j in range(n):
                 normal = d.lcp.findex[j]
                 if normal >= 0:
-                    p.row_matrix[row + normal] = fma(p.row_matrix[row + j], p.row_slope[j], p.row_matrix[row + normal])
+                    p.row_matrix[start + normal] = fma(
+                        p.row_matrix[start + j], p.row_slope[j], p.row_matrix[start + normal]
+                    )
     if cones:
         turn_system(d, p)
     for i in range(n):
-        free, row = p.row_free[i] > 0.0, i * n
+        free, start = p.row_free[i] > 0.0, i * n
         for j in range(n):
             both = free & (p.row_free[j] > 0.0)
-            p.row_matrix[row + j] = where(both, p.row_matrix[row + j], 1.0 if i == j else 0.0)
+            p.row_matrix[start + j] = where(both, p.row_matrix[start + j], 1.0 if i == j else 0.0)
 
 
 @kernel
 def factor_system(d, p):
-    """row_matrix <- its factors, row_pivot <- 1 / pivot, 0 for a row that depends linearly on later ones."""
+    """row_matrix <- its factors; row_pivot <- 1 / pivot, 0 for a row that depends linearly on later rows."""
     factor_unsymmetric(dense_rows(d.lcp.n[0]), dense=1, A=p.row_matrix, inverse=p.row_pivot)
 
 
 @kernel
 def solve_system(d, p):
-    """row_dx, given as a right-hand side, <- rates of the free rows' forces, 0 for the others."""
+    """row_dx, a right-hand side, <- derivatives of the free rows' forces; 0 for rows that are not free."""
     for i in range(d.lcp.n[0]):
         p.row_dx[i] = where(p.row_free[i] > 0.0, p.row_dx[i], 0.0)
     # rows and columns of fixed forces are those of the unit matrix
@@ -169,9 +174,9 @@ def solve_system(d, p):
 
 @kernel
 def follow_normals(d, p, normals, first):
-    """row_dx of sliding friction <- s dx_n, its slope times the rate of its normal force.
+    """row_dx of friction rows that are not free <- s dx_n, the slope times the derivative of the normal force.
 
-    normals: rates of the forces of all rows, from entry `first` on.
+    normals: derivatives of the forces of all rows, from entry `first` on.
     """
     for i in range(d.lcp.n[0]):
         normal = d.lcp.findex[i]

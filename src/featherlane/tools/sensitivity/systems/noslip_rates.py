@@ -72,19 +72,20 @@ from featherlane.tools.sensitivity.systems.switching import FAR
 
 @kernel
 def prepare_noslip(m, d, p):
-    """Lists the rows and computes their fields w_r, A and e, before `outward_pass` of the state overwrites its scratch.
+    """Lists the rows and computes their fields w_r, A and e.
 
+    It must run before `outward_pass` of the state, whose results it overwrites.
     report[KNOWN] <- 0 in worlds with dry friction of tendons, whose updates have no formulas.
     """
     p.nslip[0] = 0
     if m.opt_noslip_iterations > 0:
         factor_m(m, d)  # qLD, qLDiagInv, with which `compute_field` solves
         list_rows(m, d, p)
-        # -1 stays
+        # fmin: -1, "the world must run alone", stays
         p.report[KNOWN] = where(has_dry_tendons(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for r in range(p.nslip[0]):
-            compute_field(m, d, p, r)  # slip_A and others
-        _sweep(m, d, p, first=1, by_position=0)
+            compute_field(m, d, p, r)  # slip_A, slip_lag, slip_motion, slip_momentum
+        _sweep(m, d, p, stores_path=1, by_position=0)  # slip_gain and slip_path
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
@@ -96,9 +97,10 @@ def _is_first(p, r):
 
 @kernel
 def _moved_body(m, d, p, at, r):
-    """Returns which body of row r's contact is moved by coordinate `at`, a position or a velocity.
+    """Returns the place of the body of row r's contact that coordinate `at`, a position or a velocity, moves.
 
-    0: the pushed one, 1: the other one, BOTH, or -1: no effect on the contact, or dry friction.
+    0 is the pushed body, 1 the other body, BOTH both of them.  It is -1 if the coordinate does not change the contact's
+    forces, and for dry friction.
     """
     place = -1
     if p.slip_con[r] >= 0 and at >= 0 and at < m.nv:
@@ -112,7 +114,8 @@ def _moved_body(m, d, p, at, r):
 def _joint_rates(m, d, p, at, r):
     """slip_dy, slip_dforce, slip_dbound of row r, dry friction, <- derivatives in the main solution by coordinate `at`.
 
-    dy = J (da1 + B dv) with the row's damping B, and dv = 1 for the velocity of its dof; df = -D dy between the bounds.
+    dy = J (da1 + B dv) with the row's damping B; dv is 1 if `at` is the velocity of its dof, else 0.
+    df = -D dy between the bounds.
     Reads: p.da = da1.
     """
     row = p.slip_axis[r]
@@ -125,16 +128,16 @@ def _joint_rates(m, d, p, at, r):
 
 @kernel
 def _store_contact_rates(m, d, p, at, r):
-    """slip_rows, slip_stiffness <- derivatives of y = J a1 - aref, and the relative one of stiffness, of a contact.
+    """slip_rows, slip_stiffness <- derivatives of y = J a1 - aref of row r's contact, relative derivative of its D.
 
-    The contact is that of row r.   Reads: body_lag, the motions of bodies at the accelerations da1.
+    Reads: body_lag, the motions of bodies at the accelerations da1.
     """
     k, place, stiffer = p.slip_con[r], _moved_body(m, d, p, at, r), 0.0
     # J da1, along normal and tangents, and along the rotation axes
     motion = relative_motion(d, k, p.body_lag, first=0)
     y, turns = along_basis(d, k, for_normal=motion.linear, for_tangents=motion.linear, for_turns=motion.angular)
     if place >= 0:
-        # the direct derivative by the position or the velocity of dof j
+        # the derivative at fixed a1 by the position or the velocity of dof j: `at` is j or nv + j
         j = at % m.nv
         if at < m.nv:
             S = d.cdof[j]
@@ -158,7 +161,7 @@ def _contact_rates(m, d, p, at, r):
     k, i = p.slip_con[r], p.slip_axis[r]
     if _is_first(p, r):
         _store_contact_rates(m, d, p, at, r)  # slip_rows and slip_stiffness, for all rows of the contact
-    up, down = edge_values(d, k, i)
+    up, down = edge_values(d, k, i)  # x of both edges
     dnormal, dy, stiffer = p.slip_rows[0], p.slip_rows[i], p.slip_stiffness[0]
     df_up = -(where(up < 0.0, d.con_D[k], 0.0) * fma(stiffer, up, dnormal + dy))
     df_down = -(where(down < 0.0, d.con_D[k], 0.0) * fma(stiffer, down, dnormal - dy))
@@ -169,8 +172,8 @@ def _contact_rates(m, d, p, at, r):
 def _store_moved_motions(m, d, p, j, k, place):
     """slip_moved[e] <- change of the relative motion at contact k in each field w_e, by the position of dof j.
 
-    The motion is that along the contact's axes, which turn: a rotation w changes it by motion x w.
-    place: as for `_moved_body`.
+    The motion is in the contact's axes, whose rotation w changes it by motion x w.
+    place: that of `_moved_body`.
     """
     S = d.cdof[j]
     _, pos, w = displaced_contact(m, d, p, k, place, S)
@@ -189,49 +192,50 @@ def _store_moved_motions(m, d, p, j, k, place):
 def _compute_dA(m, d, p, j):
     """slip_dA <- derivative of A by the position of dof j: dA_re = dJ_r w_e + dJ_e w_r - w_r^T dM w_e.
 
-    Each pair (r, e) adds dJ_r w_e - (v_e x S) . h_r to the entries (r, e) and (e, r).
+    Each pair (r, e) adds dJ_r w_e - (v_e x S) . h_r to the entries (r, e) and (e, r).  The terms of both orders of
+    a pair together are dA.
     """
     n = p.nslip[0]
     for entry in range(n * n):
         p.slip_dA[entry] = 0.0
     for r in range(n):
         place = _moved_body(m, d, p, j, r)
-        # slip_moved of a contact's first row serves its other rows
+        # slip_moved is the same for all rows of a contact
         if place >= 0 and _is_first(p, r):
             _store_moved_motions(m, d, p, j, p.slip_con[r], place)
         force, moment = unit_force(d, p, r)
         h = p.slip_momentum[m.nbody * r + m.dof_bodyid[j]]
         for e in range(n):
-            x = -dot(p.slip_lag[m.nv * e + j], h)
+            term = -dot(p.slip_lag[m.nv * e + j], h)  # -(v_e x S) . h_r
             if place >= 0:
-                # dJ_r w_e
-                x = x + dot(force, p.slip_moved[e].linear) + dot(moment, p.slip_moved[e].angular)
-            p.slip_dA[n * r + e] = p.slip_dA[n * r + e] + x
-            p.slip_dA[n * e + r] = p.slip_dA[n * e + r] + x
+                # + dJ_r w_e
+                term = term + dot(force, p.slip_moved[e].linear) + dot(moment, p.slip_moved[e].angular)
+            p.slip_dA[n * r + e] = p.slip_dA[n * r + e] + term
+            p.slip_dA[n * e + r] = p.slip_dA[n * e + r] + term
 
 
 @kernel
 def _row_product(p, A, r, x):
     """Returns the product of row r of A, nslip x nslip by rows, and x."""
-    first = p.nslip[0] * r
-    product = A[first] * x[0]
+    start = p.nslip[0] * r
+    product = A[start] * x[0]
     for e in range(1, p.nslip[0]):
-        product = fma(A[first + e], x[e], product)
+        product = fma(A[start + e], x[e], product)
     return product
 
 
 @kernel
 def _update_row(p, r, y, running, by_position):
-    """slip_gain[r], slip_dgain[r] <- e_r after one update, and its derivative; returns a distance (switching.py).
+    """slip_gain[r], slip_dgain[r] <- e_r after one update, and its derivative; returns the distance of a switch.
 
-    The distance is that of y from a value at which the force reaches a bound, relative to the row's size.
+    The distance is that of y_r from the value at which the force reaches a bound, divided by slip_size.
 
     Args:
         y: y_r of the update, J a - aref at the present e.
         running: mask of worlds that still sweep.
         by_position: 1 if A depends on the coordinate, with slip_dA.
     """
-    # diagonal entry (r, r)
+    # A_rr, entry (r, r)
     A, dA = p.slip_A[(p.nslip[0] + 1) * r], 0.0
     dy = p.slip_dy[r] + _row_product(p, p.slip_A, r, p.slip_dgain)
     if by_position:
@@ -242,17 +246,17 @@ def _update_row(p, r, y, running, by_position):
     e, acts = seed(p.slip_gain[r], p.slip_dgain[r]), running & (p.slip_bound[r] > 0.0)
     unclipped = where(movable, f + e - seed(y, dy) / where(movable, seed(A, dA), 1.0), 0.0)
     p.slip_gain[r], p.slip_dgain[r] = split_tangents(where(acts, clip(unclipped, -b, b) - f, e), 1)
-    (t, _), (bound, _) = split_tangents(unclipped, 1), split_tangents(b, 1)
-    # A |force - bound| is the distance in y; TINY avoids a division by 0 in worlds without the row
-    return where(acts, A * fabs(fabs(t) - bound) / fmax(p.slip_size[r], TINY), FAR)
+    (force, _), (bound, _) = split_tangents(unclipped, 1), split_tangents(b, 1)
+    # a change of the force by x is one of y by A x; TINY avoids a division by 0 in worlds without the row
+    return where(acts, A * fabs(fabs(force) - bound) / fmax(p.slip_size[r], TINY), FAR)
 
 
 @kernel
-def _sweep(m, d, p, first, by_position):
+def _sweep(m, d, p, stores_path, by_position):
     """slip_gain, slip_dgain <- e and its derivatives: the sweeps of the no-slip solver.
 
     Args:
-        first: 1: store y of the first SWEEPS sweeps in slip_path (sweep, row): it is the same for all columns.
+        stores_path: 1: store y of the first SWEEPS sweeps in slip_path (sweep, row), for all columns; 0: read it there.
         by_position: 1 if A depends on the coordinate, with slip_dA.
     """
     for r in range(p.nslip[0]):
@@ -264,8 +268,8 @@ def _sweep(m, d, p, first, by_position):
             break
         for r in range(p.nslip[0]):
             entry = s * p.nslip[0] + r
-            # later columns read y of the first SWEEPS sweeps, for which slip_path has memory
-            if first or s >= SWEEPS:
+            # slip_path has memory for SWEEPS sweeps; y of later sweeps is computed in each column
+            if stores_path or s >= SWEEPS:
                 y = p.slip_y[r] + _row_product(p, p.slip_A, r, p.slip_gain)
                 if s < SWEEPS:
                     p.slip_path[entry] = y
@@ -278,7 +282,7 @@ def _sweep(m, d, p, first, by_position):
 def _add_row_change(m, d, p, at, r):
     """Adds d(J_r^T e_r) by coordinate `at`: J_r^T de_r to the bodies' forces con_wrench, dJ_r^T e_r to product.
 
-    Dry friction has a constant J and adds J_r^T de_r to product.
+    Dry friction has a constant J_r: it adds J_r^T de_r to product, and nothing to con_wrench.
     """
     k, place = p.slip_con[r], _moved_body(m, d, p, at, r)
     if k < 0:
@@ -291,14 +295,14 @@ def _add_row_change(m, d, p, at, r):
         # only positions change J_r
         if place >= 0 and at < m.nv:
             _, pos, w = displaced_contact(m, d, p, k, place, d.cdof[at])
-            # if both bodies move, pos and w are relative to them, and `add_moved_force` leaves the axes (-1)
-            carrier = -1 if place == BOTH else at
+            # if both bodies move, pos and w are relative to them: the axes of `add_moved_force` stay fixed (-1)
+            moving_dof = -1 if place == BOTH else at
             for side in range(2):
                 # the second body has the opposite force
                 b, e = d.con_body[k, side], (1.0 - 2.0 * side) * p.slip_gain[r]
                 if b > 0:
                     point = seed(d.con_pos[k], pos)
-                    add_moved_force(m, d, p.product, b, carrier, point, turned(w, e * force), turned(w, e * moment))
+                    add_moved_force(m, d, p.product, b, moving_dof, point, turned(w, e * force), turned(w, e * moment))
 
 
 @kernel
@@ -319,7 +323,7 @@ def _correct_column(m, d, p, c):
     by_position = at >= 0 and at < m.nv
     if by_position:
         _compute_dA(m, d, p, at)
-    _sweep(m, d, p, first=0, by_position=by_position)  # slip_gain, slip_dgain
+    _sweep(m, d, p, stores_path=0, by_position=by_position)  # slip_gain, slip_dgain
     clear_body_forces(m, d)
     for r in range(p.nslip[0]):
         _add_row_change(m, d, p, at, r)
@@ -336,6 +340,6 @@ def correct_columns(m, d, p):
             _correct_column(m, d, p, c)  # adds d(J^T e) to dp in panel_lag
     multiply_joint_space(m, d.M, p.panel_acceleration, p.panel_step)
     for i in range(m.nv):
-        p.panel_step[i] = p.panel_step[i] + p.panel_lag[i]
+        p.panel_step[i] = p.panel_step[i] + p.panel_lag[i]  # K da*
         p.panel_acceleration[i] = p.panel_step[i]
     solve_columns(m, d.qLD, d.qLDiagInv, p.panel_acceleration)  # with the factor of M

@@ -31,20 +31,20 @@ from featherlane.tools.sensitivity.systems.switching import size_of_contact, siz
 
 @kernel
 def edge_values(d, k, i):
-    """Returns (y + y_i, y - y_i) of contact k: J a1 - aref of the pair of pyramid edges along direction i."""
+    """Returns (y + y_i, y - y_i), J a1 - aref of both pyramid edges of contact k along direction i of friction."""
     y, y_i = d.primal.con_y[k][0], basis_value(d, d.primal.con_y, k, i)
     return y + y_i, y - y_i
 
 
 @kernel
 def list_rows(m, d, p):
-    """Lists the rows that have a force in a world of the tile: slip_con, slip_axis, f, b, y and their size.
+    """Lists the rows of friction: all rows of dry friction, and those of contacts that push in some world of the tile.
 
     Writes: nslip, slip_con, slip_axis, slip_force, slip_bound, slip_y, slip_size.  If there are more than nslipmax,
             nslip is 0 and report[KNOWN] is -1: the world must run alone.
     """
-    n = 0  # number of rows, also of those beyond the memory of nslipmax rows
-    # rows of dry friction are the first ones of single dofs
+    n = 0  # number of rows; it counts also rows beyond the capacity nslipmax
+    # dry friction of dofs has the first rows
     for k in range(d.nfrictionrow[0]):
         if n < p.nslipmax:
             f, _ = bounded_force(d.row[k], d.primal.row_x[k])
@@ -55,7 +55,8 @@ def list_rows(m, d, p):
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         for i in range(1, c.dim):
-            # both edges n + u_i and n - u_i push with -D min(x, 0); friction is their difference, its bound their sum
+            # the edges n + u_i and n - u_i push with -D min(x, 0); friction is the difference of both forces, its bound
+            # their sum
             up, down = edge_values(d, k, i)
             f_up, f_down = -(c.D * fmin(up, 0.0)), -(c.D * fmin(down, 0.0))
             if any_(f_up + f_down > 0.0):
@@ -74,7 +75,7 @@ def unit_force(d, p, r):
     """Returns (force, moment) of a unit force of row r on the pushed body, in world axes; zeros for dry friction."""
     k, i = p.slip_con[r], p.slip_axis[r]
     force, moment = Vec3(zeros(3)), Vec3(zeros(3))
-    if k < 0:  # dry friction: both stay 0
+    if k < 0:  # dry friction of a dof has no wrench: both are 0
         moment = force
     elif i < 3:  # a tangent
         force = d.con_basis[k].rows[i]
@@ -85,9 +86,10 @@ def unit_force(d, p, r):
 
 @kernel
 def compute_field(m, d, p, r):
-    """Computes w_r = M^-1 J_r^T (p.solved), row r of A, and what smooth_rates.py computes for accelerations w_r.
+    """Computes w_r = M^-1 J_r^T (p.solved), row r of A, and the motions and momenta of the field w_r (smooth_rates.py).
 
-    Writes: slip_A, slip_lag (nslip, nv): dof_lag; slip_motion (nslip, nbody): body_lag; slip_momentum: body_lag_force.
+    Writes: slip_A; rows r of slip_lag (nslip, nv), from dof_lag; slip_motion (nslip, nbody), from body_lag;
+            slip_momentum (nslip, nbody), from body_lag_force.
     """
     for j in range(m.nv):
         p.solved[j] = 0.0
@@ -101,7 +103,7 @@ def compute_field(m, d, p, r):
         add_contact_moment(d, p.slip_con[r], moment)
         body_forces_to_dofs(m, d, p.solved)
     solve_factored(m, d.qLD, d.qLDiagInv, p.solved)  # solved <- M^-1 solved = w_r
-    # for the accelerations w_r: motions of bodies, v x S of dofs, forces of composite bodies
+    # w_r as the second field of accelerations: motions of bodies, v x S of dofs, forces of composite bodies
     outward_pass(m, d, p, p.solved)  # body_lag, dof_lag
     inward_pass(m, d, p)  # body_lag_force
     copy(p.dof_lag, m.nv, p.slip_lag, m.nv * r)
@@ -120,7 +122,7 @@ def compute_field(m, d, p, r):
 
 @kernel
 def has_dry_tendons(d):
-    """Returns the mask of worlds with dry friction of tendons: its updates have no formulas."""
+    """Returns the mask of worlds with dry friction of tendons."""
     found = false_mask(d)
     for k in range(d.ndofrow[0], d.nrow[0]):
         if d.row_type[k] == FRICTION_TENDON:

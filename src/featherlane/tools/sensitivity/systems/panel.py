@@ -29,7 +29,7 @@ from featherlane.tools.sensitivity.systems.tangent import advance_state
 
 @kernel
 def put_column(m, d, p, c, at):
-    """Writes column c of the panel from dg, dp and dact.
+    """Stores dg, dp and dact as column c of the panel.
 
     at: the column's coordinate, -1 for an unused column.
     """
@@ -76,7 +76,7 @@ def _follow_bounds(m, d, p):
 
 @kernel
 def solve_panel(m, d, p):
-    """panel_acceleration <- da = -H^-1 dg from -dg, of the main solver; under Coulomb's law with the moving bounds."""
+    """panel_acceleration <- da = -H^-1 dg of the main solver, from -dg; under Coulomb's law see `_follow_bounds`."""
     substitute_columns(m, d, p.panel_acceleration)
     if m.opt_contact_model == COULOMB:
         _follow_bounds(m, d, p)
@@ -110,14 +110,14 @@ def step_panel(m, d, p, damped):
 
 @kernel
 def take_column(m, d, p, c, damped):
-    """Writes the results of column c: dact, and da and dp, or dq and dv if the next state's are requested.
+    """Writes dact, and da or (if derivatives of the next state are requested) dq and dv, of column c.
 
     damped: see `is_damped`.   Scratch: qacc_step.
     """
     at = 1.0 * p.panel_at[c]  # as a value
     for a in range(m.na):
         p.dact[a] = p.panel_act[a, c]
-    # da is the result, or `step_column` reads da and dp, because panel_step lacks da*
+    # without a next state da is the result; otherwise `step_column` computes da* from da and dp
     if p.rate_steps == 0 or not _shares_factor(m):
         for i in range(m.nv):
             p.da[i] = flat(p.panel_acceleration)[PANEL * i + c]

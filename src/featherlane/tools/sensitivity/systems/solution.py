@@ -84,7 +84,7 @@ def implicit_acceleration_of(m, d, free):
 
 @kernel
 def is_damped(m, d):
-    """Returns the mask of worlds whose integrator has a separate K."""
+    """Returns the mask of worlds where the integrator's K is not M."""
     damped = true_mask(d)
     if m.opt_integrator == EULER:
         damped = damps_implicitly(m, d)
@@ -115,10 +115,10 @@ def implicit_rates(m, d, x, free, damped):
 def compute_position(m, d, p):
     """Computes all that depends on the position; returns 1 if the contacts do not fit into the tile, else 0.
 
-    p: unused.  con_fresh = 0: no stage may reuse contacts of an earlier position.
+    p: unused.
     """
     forward_position(m, d)
-    d.con_fresh[0] = 0
+    d.con_fresh[0] = 0  # no stage may reuse contacts of an earlier position
     if forces_need_contacts(m):
         early_contacts(m, d)  # detects contacts, and computes the inputs of adhesion forces
     else:
@@ -195,7 +195,7 @@ def base_tile(m, d, b, p, thread, tile):
     """
     accelerate_state(m, d, p)
     p.report[HELD] = where(has_constraint_rows(m, d), 1.0, 0.0)
-    write_records(b, thread, tile, s=0)  # the only result of each world, number 0
+    write_records(b, thread, tile, s=0)  # each world has one result
 
 
 base_tiles = in_each_tile("base_tiles", base_tile)
@@ -216,8 +216,8 @@ def follow_bounds(m, d):
 def solve_column(m, d, p):
     """Computes da = P - H^-1 dg, with the factor of H in this thread's workspace; solved <- -H^-1 dg.
 
-    P (p.follow) is the rate of the acceleration at which dg was taken, 0 where dg has a formula.
-    Free bodies that turn independently have their own solution.
+    P (p.follow) is the derivative of the acceleration along which dg was taken, 0 where dg has a formula.
+    Under `discrete`, single free bodies without rows are solved separately.
     Under Coulomb's law the derivative of the residual is H - N, see `follow_bounds`.
     """
     for i in range(m.nv):
@@ -255,13 +255,13 @@ def step_column(m, d, p, at, damped):
 
 @kernel
 def _solve(m, d, p, s):
-    """da <- the solution of the present column."""
+    """da <- the derivative of the acceleration, for column s."""
     solve_column(m, d, p)
 
 
 @kernel
 def _step(m, d, p, s, damped):
-    """dq, dv <- the next state of the present column."""
+    """dq, dv <- the derivatives of the next state, for column s."""
     step_column(m, d, p, p.at[0], damped)
 
 

@@ -47,14 +47,14 @@ def _stiffness(m, solref, solimp):
 
 @kernel
 def size_of_scalar_row(m, d, k):
-    """Returns (size of scalar row k, |J a| + |aref| and at least K REACH; its stiffness K [1/s^2])."""
+    """Returns (size, K) of scalar row k: |J a| + |aref|, at least K REACH [m/s^2], and its stiffness K [1/s^2]."""
     kind = d.row_type[k]
     solref, solimp = row_parameters(m, kind, d.row_id[k])
     K = _stiffness(m, solref, solimp)
     # x = J a - aref
     size = fmax(fabs(d.primal.row_x[k] + d.row_aref[k]) + fabs(d.row_aref[k]), K * REACH)
-    # under Coulomb's law dry friction is rigid: its aref stops the row in one step, and is no measure; it slips at the
-    # |x| = loss / D
+    # under Coulomb's law dry friction is rigid: its aref stops the row in one step, so |aref| is no measure of size; it
+    # slips at |x| = loss / D
     if kind in (FRICTION_DOF, FRICTION_TENDON) and m.opt_contact_model == COULOMB:
         size = d.row_hi[k] / fmax(d.row_D[k], TINY)
     return size, K
@@ -62,21 +62,21 @@ def size_of_scalar_row(m, d, k):
 
 @kernel
 def _least_to_bounds(D, x, lo, hi, size, least):
-    """Returns the smaller of `least` and the distances of a row with force -D x, lo <= -D x <= hi, from its bounds.
+    """Returns the smaller of `least` and the distances of x from both bounds of a row's force, lo <= -D x <= hi.
 
-    They are met at x = -lo / D and x = -hi / D.
+    The bounds are reached at x = -lo / D and x = -hi / D.   size: of the row, see `size_of_scalar_row`.
     """
     present = D > 0.0
-    inverse = 1.0 / where(present, D, 1.0)
-    least = _least_scaled(x + lo * inverse, size, present, least)
-    return _least_scaled(x + hi * inverse, size, present, least)
+    inverse_D = 1.0 / where(present, D, 1.0)
+    least = _least_scaled(x + lo * inverse_D, size, present, least)
+    return _least_scaled(x + hi * inverse_D, size, present, least)
 
 
 @kernel
 def size_of_contact(m, d, k):
-    """Returns |J a| + |aref| of contact k, added over its directions, at least K REACH."""
+    """Returns the size of contact k: the sum of |J a| + |aref| over its directions, at least K REACH [m/s^2]."""
     c = d.contact[k]
-    # -aref = B J v + K d r along the normal, B J v along the others;  J a = y + aref = y - minus_aref
+    # -aref = B J v + K d r along the normal, B J v along the directions of friction;  J a = y + aref = y - minus_aref
     minus_aref = c.damping * d.primal.con_z[k][0] + c.stiffpos
     size = fabs(d.primal.con_y[k][0] - minus_aref) + fabs(minus_aref)
     # directions of friction have no stiffness
@@ -107,7 +107,7 @@ def _least_of_contact(m, d, k, least):
     else:
         # T: length of y over the directions of friction
         T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
-        # regions change at y = T, under Coulomb's law at y = 0; friction sticks up to D y + Dt T = 0
+        # the contact stops pushing at y = T, under Coulomb's law at y = 0; it sticks up to D y + Dt T = 0
         least = _least_scaled(y if m.opt_contact_model == COULOMB else y - T, size, present, least)
         ratio = c.Dt / where(present, D, 1.0)
         least = _least_scaled(y + ratio * T, size, present, least)
@@ -116,9 +116,9 @@ def _least_of_contact(m, d, k, least):
 
 @kernel
 def limit_distance(m, d):
-    """Returns the smallest gap of joints and tendons to the margins of their limits, active or not, divided by REACH.
+    """Returns the smallest distance of a joint or tendon from the margin of its limit, divided by REACH, at most FAR.
 
-    At most FAR.
+    It counts limits on both sides of their margins, active or not.
     """
     least = FAR
     if m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_LIMIT):
@@ -137,7 +137,7 @@ def limit_distance(m, d):
     for i in range(m.ntendon):
         # a tendon that no dof moves has a constant length
         if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
-            # lower limit: length - lower, upper limit: upper - length
+            # side 0, lower limit: length - lower; side 1, upper limit: upper - length
             for side in range(2):
                 gap = (1.0 - 2.0 * side) * (d.ten_length[i] - m.tendon_range[i][side]) - m.tendon_margin[i]
                 least = fmin(least, fabs(gap) / REACH)

@@ -19,35 +19,32 @@ SMALL_ANGLE = 0.3  # below it, a series whose first neglected term is less than 
 
 @kernel
 def right_jacobian(r, x):
-    """Returns J(r) x of the exponential, with series of both coefficients below SMALL_ANGLE.
-
-    1 - cos t = 2 sin(t / 2)^2 avoids cancellation.
-    """
+    """Returns J(r) x of the exponential, with series of its two coefficients for angles below SMALL_ANGLE."""
     tt = dot(r, r)
     t = sqrt(tt)
     small = t < SMALL_ANGLE
     sin_half, _ = sincos(0.5 * t)
     sin_t, _ = sincos(t)
-    size = fmax(tt, SMALL_ANGLE * SMALL_ANGLE)  # no division by 0 where the series is used
-    # (1 - cos t) / t^2
-    first = where(
+    safe_tt = fmax(tt, SMALL_ANGLE * SMALL_ANGLE)  # avoids a division by 0 in worlds that use the series
+    # (1 - cos t) / t^2; 1 - cos t = 2 sin(t / 2)^2 avoids cancellation
+    cos_coefficient = where(
         small,
         0.5 + tt * (-1.0 / 24.0 + tt * (1.0 / 720.0 + tt * (-1.0 / 40320.0 + tt * (1.0 / 3628800.0)))),
-        2.0 * sin_half * sin_half / size,
+        2.0 * sin_half * sin_half / safe_tt,
     )
     # (t - sin t) / t^3
-    second = where(
+    sin_coefficient = where(
         small,
         1.0 / 6.0 + tt * (-1.0 / 120.0 + tt * (1.0 / 5040.0 + tt * (-1.0 / 362880.0 + tt * (1.0 / 39916800.0)))),
-        (t - sin_t) / (size * fmax(t, SMALL_ANGLE)),
+        (t - sin_t) / (safe_tt * fmax(t, SMALL_ANGLE)),
     )
     rx = cross(r, x)
-    return fma(second, cross(r, rx), fma(-first, rx, x))
+    return fma(sin_coefficient, cross(r, rx), fma(-cos_coefficient, rx, x))
 
 
 @kernel
 def linear_jacobian(r, x):
-    """Returns J(r) x of the linear update."""
+    """Returns J(r) x of the linear update, (1 - [u]x) x / (1 + |u|^2) with u = r / 2."""
     u = 0.5 * r
     return 1.0 / (1.0 + dot(u, u)) * (x - cross(u, x))
 
@@ -78,9 +75,9 @@ def advance_quaternion(J, back, x, dq):
 
 @kernel
 def store_next_velocity(m, d, p, acceleration):
-    """next_qvel <- v' = qvel + h a, and the derivatives there that all columns share.
+    """next_qvel <- v' = qvel + h a; dof_tangent, dof_back <- columns of J(r) and exp(-r), which all columns share.
 
-    acceleration: a of the integrator.   Writes also dof_tangent, dof_back: columns of J(r) and exp(-r).
+    acceleration: a of the integrator.
     """
     h = timestep(m)
     for i in range(m.nv):
@@ -99,11 +96,12 @@ def store_next_velocity(m, d, p, acceleration):
 def advance_state(m, p, at, acceleration):
     """dq, dv <- dq', dv', the derivatives of the next state by coordinate `at`, a value.
 
-    acceleration: the derivative of the integrator's acceleration.   Reads: what `store_next_velocity` writes.
+    acceleration: derivative of the integrator's acceleration by this coordinate.
+    Reads: what `store_next_velocity` writes.
     """
     h = timestep(m)
     for i in range(m.nv):
-        p.dq[i] = delta(at, i)  # dq
+        p.dq[i] = delta(at, i)  # dq of the present position
         p.dv[i] = fma(h, acceleration[i], delta(at, m.nv + i))
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]

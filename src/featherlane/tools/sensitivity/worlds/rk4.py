@@ -42,7 +42,7 @@ CHAIN = Layout(
 
 @stage
 def rk4_states_of_tile(m, d, b, thread, tile):
-    """Computes the states of a step at which accelerations are evaluated: step s of the call is the s-th of four.
+    """Computes the four states of a step at which accelerations are evaluated; the results of state k are record k.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; in_stage; what `forward`, `rk4_start` and `rk4_stage` write.
@@ -64,23 +64,24 @@ rk4_states = in_each_tile("rk4_states", rk4_states_of_tile)
 
 @stage(p=CHAIN)
 def rk4_columns_of_tile(m, d, b, p, thread, tile):
-    """Computes changes of q_0 (+) r and of the rate of r, column by column.
+    """Computes derivatives of q_0 (+) r and of the rate of r, by coordinate s in column s.
 
-    They are dr and dw; for a quaternion exp(-r) dq + J(r) dr, and the tangent of dexp^-1_r(w).
+    They are dq_0 + dr and dw; for a quaternion exp(-r) dq_0 + J(r) dr and the tangent of dexp^-1_r(w).  dq_0 is 1 for
+    the dof of position s.
     Reads:  the rows that the transfers of b bring in: r, w, dr, dw.   Writes: those that they take back; dq, drate.
     """
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)
         for i in range(m.nv):
-            p.dq[i], p.drate[i] = delta(1.0 * s, i) + p.dr[i], p.dw[i] + 0.0
+            p.dq[i], p.drate[i] = delta(1.0 * s, i) + p.dr[i], p.dw[i] + 0.0  # + 0.0: a copy
         for j in range(m.njnt):
             v, kind = m.jnt_dofadr[j], m.jnt_type[j]
             if has_quaternion(kind):
                 v += 3 if is_free_joint(kind) else 0  # the rotations follow the translations
                 r, w = Vec3(p.r[v : v + 3]), Vec3(p.w[v : v + 3])
                 dr, dw = Vec3(p.dr[v : v + 3]), Vec3(p.dw[v : v + 3])
-                x = Vec3(delta(1.0 * s, v + c) for c in range(3))
-                p.dq[v : v + 3] = rotation_vector_quat(r).T @ x + right_jacobian(r, dr)
+                dq0 = Vec3(delta(1.0 * s, v + c) for c in range(3))
+                p.dq[v : v + 3] = rotation_vector_quat(r).T @ dq0 + right_jacobian(r, dr)
                 _, rate = split_tangents(rotation_rate(seed(r, dr), seed(w, dw)), 1)
                 p.drate[v : v + 3] = rate
         write_records(b, thread, tile, s)
