@@ -46,8 +46,8 @@ from featherlane.engine.solver.lcp.sweep.projection import (
 from featherlane.engine.solver.lcp.sweep.residual import finish, lcp_residual, record_residual, stopping_residual
 
 GROWTH = 1.02  # factor after an accepted step
-MARGIN = 0.95  # of the longest step that the last curvature allows
-LONGEST = 4.0  # step, by the diagonal
+MARGIN = 0.95  # fraction of the longest step that the last curvature allows
+LONGEST = 4.0  # largest step t, which multiplies D^-1
 PATIENCE = 300.0  # steps without a smaller residual, after which momentum ends
 
 
@@ -63,10 +63,10 @@ def step_box(p, i, t):
 def step_cone(p, k, count, t):
     """Sets lcp.target = P(y - t step (g + slip)), the positions of normal row k and its friction rows after a step.
 
-    slip = |w_s| = |mu_i g_i| over the friction rows is added to the normal's gradient only, see above.
+    slip = |w_s|, the length of mu_i g_i over the friction rows, is added to the gradient of the normal row only.
     """
     for i in friction_rows(k, count):
-        # length_across divides by mu_i
+        # mu_i (mu_i g_i): `length_across` divides by mu_i, so slip is the length of mu_i g_i = w_s
         p.lcp.target[i] = mu_of(p, i) * p.lcp.g[i] * mu_of(p, i)
     slip = length_across(p, p.lcp.target, k, count)
     p.lcp.target[k] = fma(-(t * p.lcp.step[k]), p.lcp.g[k] + slip, p.lcp.y[k])
@@ -77,7 +77,8 @@ def step_cone(p, k, count, t):
 
 @kernel
 def projected_step(p, t, cone):
-    """Sets lcp.dx = d, the projected step of length t from y; normals come before the friction that they limit."""
+    """Sets lcp.target = x+ and lcp.dx = d = x+ - y, the projected step of length t from y."""
+    # normals first, as the limits of friction rows alone follow them; cones with their normal
     for k in range(p.lcp.n[0]):
         if p.lcp.findex[k] < 0:
             count = friction_count(p, k) if cone != 0 else 0
@@ -94,7 +95,7 @@ def projected_step(p, t, cone):
 
 @kernel
 def direction_curvature(p):
-    """Sets lcp.dw = A d; returns (d^T A d, d^T D d)."""
+    """Sets lcp.dw = A d; returns (curvature d^T A d, square d^T D d) for d in lcp.dx."""
     multiply_delassus(p, p.lcp.dx, p.lcp.dw)
     curvature, square = 0.0, 0.0
     for i in range(p.lcp.n[0]):
@@ -107,11 +108,12 @@ def direction_curvature(p):
 # ---- the new iterate -------------------------------------------------------------------------------------------------
 @kernel
 def goes_uphill(p):
-    """Returns a mask of worlds whose momentum leads from x against the projected step d: d^T D (x+ - x) < 0."""
+    """Returns a mask of worlds that move from x to x+ against the projected step d: d^T D (x+ - x) < 0."""
     slope = 0.0
     for i in range(p.lcp.n[0]):
         d = p.lcp.dx[i]
-        slope = fma(d / p.lcp.step[i], (p.lcp.y[i] - p.lcp.x[i]) + d, slope)
+        x_change = (p.lcp.y[i] - p.lcp.x[i]) + d  # x+ - x
+        slope = fma(d / p.lcp.step[i], x_change, slope)
     return slope < 0.0
 
 
@@ -129,10 +131,11 @@ def extrapolate(p, beta, taken):
 def next_step(t, taken, curvature, square):
     """Returns the step t of the next iteration: it grows after a taken step, else the curvature along d limits it.
 
-    taken: mask of worlds that took their step; curvature, square: d^T A d and d^T D d.
+    taken: mask of worlds that took their step;  curvature, square: d^T A d and d^T D d.
     """
-    curved = curvature > TINY  # else d^T A d = 0, which limits no step
-    shorter = fmin(MARGIN * square / where(curved, curvature, 1.0), 0.9 * t)  # by at least a tenth
+    curved = curvature > TINY  # without curvature, t is not limited
+    # t d^T A d <= d^T D d, with a margin; at least a tenth shorter than before
+    shorter = fmin(MARGIN * square / where(curved, curvature, 1.0), 0.9 * t)
     return where(taken, fmin(GROWTH * t, LONGEST), where(curved, shorter, t))
 
 
@@ -146,7 +149,7 @@ def keep_best(p, better):
 
 @kernel
 def start_apgd(p, cone):
-    """Sets lcp.step, w at x, y = x, g = w and lcp.best = x; returns the residual at x."""
+    """Sets lcp.step, lcp.w = A x - b, and y, g, lcp.best to x, w, x; returns the residual of the initial x."""
     if cone != 0:
         set_cone_steps(p)
     else:
@@ -170,10 +173,10 @@ def apgd(p, iterations, cone):
     best_residual = start_apgd(p, cone)
     t, k = 1.0, 1.0  # the step, and the counter of beta
     count = 0.0  # steps so far
-    idle_steps = (
-        0.0  # without a smaller residual: after PATIENCE there is no momentum, after 2 PATIENCE it is tried again
-    )
-    live = not_(best_residual <= tolerance)
+    # steps since the residual last fell below its minimum: above PATIENCE there is no momentum, above 2 PATIENCE it is
+    # tried again
+    idle_steps = 0.0
+    live = not_(best_residual <= tolerance)  # also true for NaN
     record_residual(p, k=0, residual=best_residual)
     for iteration in range(iterations):
         if not any_(live):
