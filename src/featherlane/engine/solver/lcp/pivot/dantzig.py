@@ -122,8 +122,7 @@ def step_to_zero_w(r1, j, best, noise):
     A waiting row, which depends on the factor's rows, stops the move at once if its w changes.
     noise: |dw| up to it is rounding, and counts as no change.
     """
-    speed = r1.place.dw[j]
-    w = r1.place.w[j]
+    speed, w = r1.place.dw[j], r1.place.w[j]
     step = best
     state = r1.one.state[j]
     # at the upper bound w <= 0: with both signs changed, w >= 0 falls to 0 at either bound

@@ -112,8 +112,9 @@ def goes_uphill(p):
     slope = 0.0
     for i in range(p.lcp.n[0]):
         d = p.lcp.dx[i]
+        D_d = d / p.lcp.step[i]
         x_change = (p.lcp.y[i] - p.lcp.x[i]) + d  # x+ - x
-        slope = fma(d / p.lcp.step[i], x_change, slope)
+        slope = fma(D_d, x_change, slope)
     return slope < 0.0
 
 
