@@ -70,7 +70,7 @@ from featherlane.engine.solver.lcp.status import INACCURATE, INFEASIBLE, ITERATI
 BLOCK, BY_ROWS = 0, 1
 TOLERANCE = 1e-10  # residual of a solution
 DONE, AT_BOUND = -1, -2  # what ends a step: w_i = 0, x_i at its bound; >= 0: the place that changes sides
-PIVOTS_PER_ROW = 200  # most pivots per row of the problem; then the driven row is left WAITING
+PIVOTS_PER_ROW = 200  # pivots of a solve per row of the problem, after which a driven row is left WAITING
 NEAR_ZERO = 1e-9  # |w| below this may have the wrong sign, due to rounding
 STANDSTILL = 2  # steps of length 0 in a drive, per row of the problem; then `refine_active_set` finishes the row
 
@@ -86,7 +86,7 @@ def find_direction(r1, i, sign):
     blocks = i // 8 + 1  # eights that hold places 0 to i
     clear_direction(r1, blocks)
     substitute_backward(r1, r1.one.ell, r1.one.y)
-    # those of dx_i = sign, then of dx_C
+    # of dx_i = sign, to which those of dx_C are added
     sum_abs_dx = 1.0
     sum_sq_dx = 1.0
     for k in range(r1.one.nfactor[0]):
@@ -117,7 +117,7 @@ def step_to_bound(r1, j, best):
 
 @kernel
 def step_to_zero_w(r1, j, best, noise):
-    """Returns the step length at which w of place j, outside the factor, becomes 0; `best` if none below `best` does.
+    """Returns the step length at which w of place j, outside the factor, becomes 0; `best` if `best` is shorter.
 
     A waiting row, which depends on the factor's rows, stops the move at once if its w changes.
     noise: |dw| up to it is rounding, and counts as no change.
@@ -303,8 +303,8 @@ def solve_part(r1, friction, start):
     if start == BLOCK:
         done = start_with_all(r1, first, end)
         if done == 0:
-            # the block start failed, and left no valid x: all places are solved again from x = 0.  The places before
-            # friction were solved earlier: by the block start again or, if this attempt fails, row by row
+            # the block start failed and left no valid x: all places are solved again from x = 0.  If friction = 1, the
+            # places before friction come first: by the block start or, if that fails, row by row
             set_zero_solution(r1)
             if friction and start_with_all(r1, first=0, end=nconstant) == 0:
                 set_zero_solution(r1)

@@ -29,9 +29,11 @@ from featherlane.engine.solver.lcp.sweep.product import dense_dot, place_w
 from featherlane.engine.solver.lcp.sweep.projection import largest_diagonal
 from featherlane.engine.solver.lcp.sweep.residual import finish_at
 
-SINGULAR = 1e-13  # of the largest diagonal: with a smaller pivot, the row's x does not change
-EXACT = 1e-12  # smaller violations of a bound, relative to the largest x (of w: scaled by the diagonal), are rounding
-OPEN = 0.0  # in lcp_state for a free row: -1 for a row at its lower bound, 1 at its upper one
+SINGULAR = 1e-13  # pivots up to this, relative to the largest diagonal, count as 0: the row's x does not change
+# rounding: violations of a bound up to EXACT times the size of x, and w of the wrong sign up to EXACT times the size of
+# x times the largest diagonal
+EXACT = 1e-12
+OPEN = 0.0  # lcp_state of a free row; -1: at its lower bound, 1: at its upper one
 
 
 # ---- L D L^T of the free rows ----------------------------------------------------------------------------------------
@@ -54,7 +56,10 @@ def is_free_row(p, a):
 
 @kernel
 def active_entry(p, unused, a, b, diagonal):
-    """Returns the entry of A of active rows a and b; 0 in worlds in which row a is at a bound."""
+    """Returns the entry of A of active rows a and b; 0 in worlds in which row a is at a bound.
+
+    unused, diagonal: arguments of every entry of `packed_factor`, not needed here.
+    """
     return where(is_free_row(p, a), p.lcp.A[p.lcp.order[a] * p.lcp.n[0] + p.lcp.order[b]], 0.0)
 
 
@@ -96,11 +101,11 @@ def add_columns(p, first, count):
     """Adds A_ij dx_j to all w_i, for the `count` rows j = lcp.order[first], lcp.order[first + 1], ...; dx: lcp.dx."""
     n = p.lcp.n[0]
     column = tuple(p.lcp.order[first + k] for k in range(count))
-    change = tuple(p.lcp.dx[column[k]] + 0.0 for k in range(count))
+    dx = tuple(p.lcp.dx[column[k]] + 0.0 for k in range(count))
     for i in range(n):
         w = p.lcp.w[i]
         for k in unrolled(range(count)):
-            w = fma(p.lcp.A[column[k] * n + i], change[k], w)  # A_ji = A_ij
+            w = fma(p.lcp.A[column[k] * n + i], dx[k], w)  # A_ji = A_ij
         p.lcp.w[i] = w
 
 

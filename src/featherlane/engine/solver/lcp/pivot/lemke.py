@@ -102,9 +102,10 @@ def reaches_zero_first(p1, i, r, c):
     A tie is decided by the coefficients of the powers of eps, in turn: the lexicographic rule.
     """
     stride = p1.nlcpone
+    # rates at which they fall, and values of the variable of column c at which they are zero
     speed_i, speed_r = -p1.place.A[stride * i + c], -p1.place.A[stride * r + c]
     ratio_i, ratio_r = p1.place.b[i] / speed_i, p1.place.b[r] / speed_r
-    j = 0  # power of eps: j + 1
+    j = 0  # eps^(j + 1) decides next
     n = p1.one.n[0]
     while j < n and fabs(ratio_i - ratio_r) <= TIE * fabs(ratio_r):
         ratio_i, ratio_r = lexicographic_coefficient(p1, i, j) / speed_i, lexicographic_coefficient(p1, r, j) / speed_r
@@ -129,8 +130,10 @@ def leaving_row(p1, c):
     # z0, variable 2 n: it leaves if it reaches zero no later than that of the row `leaving`, up to rounding
     for i in range(n):
         if p1.one.order[i] == 2 * n and p1.place.A[stride * i + c] < -(PIVOT * largest):
+            # values of the variable of column c at which they are zero
             ratio = -(p1.place.b[leaving] / p1.place.A[stride * leaving + c])
-            if -(p1.place.b[i] / p1.place.A[stride * i + c]) <= ratio * (1.0 + TIE):
+            ratio_z0 = -(p1.place.b[i] / p1.place.A[stride * i + c])
+            if ratio_z0 <= ratio * (1.0 + TIE):
                 leaving = i
     return leaving
 

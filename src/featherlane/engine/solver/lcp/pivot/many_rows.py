@@ -48,7 +48,7 @@ def append_place(r1, p):
 # ---- a group --------------------------------------------------------------------------------------------------------
 @kernel
 def gather_group(r1, count):
-    """Copies A_CG and A_GG to one.L, in the columns of the group, and sets its flags in one.sum from MASK on."""
+    """Copies A_CG and A_GG to the columns of the group in one.L, and flags its lanes in one.sum, from MASK on."""
     nfactor = r1.one.nfactor[0]
     stride = 8 * eights_per_row(r1)
     LT, A = r1.one.L, r1.place.A
@@ -88,7 +88,7 @@ def reduce_group_columns(r1):
     mask = eights(r1.one.sum)[MASK // 8] > 0.5  # lanes of the group
     k = 0
     while k + 4 <= nfactor:
-        # rest: A_kG minus the sum over the rows j before these four, then minus that over the four
+        # rest: A_kG of rows k to k + 3, minus the sums over the rows j before them, then minus those over each other
         block = k * row_eights + c
         old = tuple(LT8[block + r * row_eights] for r in range(4))
         rest = tuple(old[r] for r in range(4))
@@ -122,9 +122,9 @@ def subtract_factor_rows(r1, lane, count):
     LT8 = eights(r1.one.L)
     Dinv = r1.one.D
     block = (8 * c + lane) * row_eights + c
-    rest = tuple(LT8[block + r * row_eights] for r in range(4))
+    rest = tuple(LT8[block + r * row_eights] for r in range(4))  # rows of A_GG, from which T^T D^-1 T is subtracted
     for k in range(nfactor):
-        # T_k: all columns of G; LT[entry + r]: the entry of T_k for row r of these four
+        # T_k: row k of T, all columns of G; LT[entry + r]: its entry in the column of row r of these four
         T_k = LT8[k * row_eights + c]
         minus_Dinv = -Dinv[k]
         entry = 8 * (k * row_eights + c) + lane

@@ -69,7 +69,7 @@ def append_joint_motors(m, d):
 # ---- links ----------------------------------------------------------------------------------------------------------
 @kernel
 def link_stop_velocity(m, d, k, low, high, v):
-    """Returns the target velocity at a stop of link k: -erp / h error, or -bounce v if the link hits it and this is more.
+    """Returns the target velocity at a stop of link k: -erp / h error, or -bounce v if the link hits it faster.
 
     low, high: masks of worlds at the lower and the upper stop;  v: J v [m/s, rad/s].
     """
