@@ -164,7 +164,7 @@ def multiply_row(r1, i):
 
 @kernel
 def rounding_of_w(r1, end):
-    """Returns the rounding error of w in places 0 to end - 1: ROUNDING (sum |x| + max |b|), as |A_ij| < about 1."""
+    """Returns the rounding error of w in places 0 to end - 1: ROUNDING (sum |x| + max |b|), for |A_ij| up to 1."""
     blocks = (end + 7) // 8
     x8, b8, sum8 = eights(r1.place.x), eights(r1.place.b), eights(r1.one.sum)
     sums, maxima = fabs(x8[0]), fabs(b8[0])
@@ -211,7 +211,7 @@ def complementarity_residual(r1):
     """
     n = r1.one.n[0]
     stride = 8 * eights_per_row(r1)
-    a, largest_x, largest_b = 0.0, 0.0, 0.0
+    a, largest_x, largest_b = 0.0, 0.0, 0.0  # max A_kk, |x_k|, |b_k|
     for k in range(n):
         a = fmax(r1.one.A[k * stride + k], a)
         largest_x, largest_b = fmax(fabs(r1.one.x[k]), largest_x), fmax(fabs(r1.one.b[k]), largest_b)
