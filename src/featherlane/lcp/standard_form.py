@@ -73,7 +73,7 @@ class StandardForm:
         self._back, self._start = back, start
 
     def _opposite(self, two):
-        """Returns (slope, width): slope z + width is the slack to the opposite bound, of the rows `two` with two bounds."""
+        """Returns (slope, width): rows `two`, with two bounds, have the slack slope z + width to the opposite bound."""
         problem, rows = self.boxed, self._rows[two]
         slope = np.zeros((len(two), len(self._rows)))
         slope[np.arange(len(two)), two] = -1.0
