@@ -199,11 +199,11 @@ def refine_active_set(r1, passes, loosening):
     Writes: place.x, place.w, one.state, the factor; one.status INFEASIBLE if there is no minimum.
     Scratch: one.mark, one.ell, one.turn, one.y, one.sum.
     """
-    count = 0
+    used_passes = 0
     previous = INF  # error before the last step towards w = 0; INF: none to compare with
     done = 0
-    while count < passes and done == 0:
-        count += 1
+    while used_passes < passes and done == 0:
+        used_passes += 1
         noise = loosening * recompute_w(r1)
         error = largest_w_between(r1)  # in the factor, where w should be 0
         # another step towards w = 0, if the last one at least halved the error
@@ -212,10 +212,10 @@ def refine_active_set(r1, passes, loosening):
             previous = error if step_towards_zero_w(r1) else INF
         else:
             # the second half of the passes releases rows by the least index, so that they cannot cycle
-            p = find_most_wrong(r1, accepted=noise, least_index=2 * count > passes)
+            p = find_most_wrong(r1, accepted=noise, least_index=2 * used_passes > passes)
             if p >= 0:
                 release_from_bound(r1, p)
             else:
                 done = 1
             previous = INF
-    return count
+    return used_passes

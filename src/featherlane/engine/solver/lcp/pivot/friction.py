@@ -336,11 +336,11 @@ def move_to_target_limits(r1, old_mismatch, trials_left, active_set_passes):
     fraction, trying = 1.0, 1
     while trying:
         move_limits(r1, fraction)
-        passes = refine_active_set(r1, active_set_passes, loosening=LOOSE)
+        used_passes = refine_active_set(r1, active_set_passes, loosening=LOOSE)
         trials_left -= 1
         mismatch, largest = limit_mismatch(r1)
         # one pass: x was already the minimum at these limits
-        settled = 1 if passes == 1 and mismatch <= SETTLED * largest else 0
+        settled = 1 if used_passes == 1 and mismatch <= SETTLED * largest else 0
         # if no row changes its side, the mismatch falls by `fraction` of the old one; a quarter of that suffices
         falls_less = mismatch > (1.0 - 0.25 * fraction) * old_mismatch
         trying = 1 if falls_less and trials_left > 0 and settled == 0 and fraction > SHORTEST else 0

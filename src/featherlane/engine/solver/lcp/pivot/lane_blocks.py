@@ -225,13 +225,13 @@ def lane_blocks(p, passes):
     Cost:   per pass 1/6 n^3 products in all worlds.
     """
     least = SINGULAR * largest_diagonal(p)
-    count = 0.0  # passes so far
+    passes_done = 0.0  # in each world
     start_sets(p)
-    has_friction = count > 0.0  # worlds whose friction limits are set: none so far
+    has_friction = passes_done > 0.0  # worlds whose friction limits are set: none so far
     live = not_(has_friction)  # unsolved worlds: all
     for _ in range(passes):
         solve_sets(p, least, live)  # writes x of the free rows, w of the others
-        count = count + where(live, 1.0, 0.0)
+        passes_done = passes_done + where(live, 1.0, 0.0)
         changed = exchange_rows(p, live)  # writes lcp_state, lcp.dx
         ready = live & not_(changed | has_friction)  # solved without friction: its limits are set next
         live = live & (changed | ready)
@@ -251,7 +251,7 @@ def lane_blocks(p, passes):
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = clip(p.lcp.x[i] + p.lcp.dx[i], p.lcp.lower[i], p.lcp.upper[i])
     finish_at(p, p.lcp.lower, p.lcp.upper)
-    p.lcp.niter[0] = count
+    p.lcp.niter[0] = passes_done
 
 
 @stage(p=PROBLEM)

@@ -1,11 +1,11 @@
 """Accelerated projected gradient descent (Nesterov) with restarts, W problems of one structure at once.
 
-    x+ = P(y - t D^-1 (A y - b)),   y+ = x+ + beta (x+ - x),   beta = (k - 1) / (k + 2)
+    x+ = P(y - t D^-1 (A y - b)),   y+ = x+ + beta (x+ - x),   beta = (c - 1) / (c + 2)
 
 D is the diagonal of A.  Each world has a separate step t.  The step is taken if the curvature along it allows,
 t d^T A d <= d^T D d with d = x+ - y, else the world stays and tries a shorter one; t grows a little with each step.
-k restarts if a step leads against the gradient.  A d is the only product of a step: A x and A y are sums of such.
-The iterate with the smallest residual is kept.
+c counts steps; it restarts at 1 if a step leads against the gradient.  A d is the only product of a step: A x and A y
+are sums of such products.  The iterate with the smallest residual is kept.
 
 A fixed point of the iteration solves
 
@@ -20,7 +20,7 @@ Buffers: lcp.y: y;  lcp.g: A y - b;  lcp.w: A x - b;  lcp.dx: d = x+ - y;  lcp.d
 `mu_of`, `length_across`: mu_i of a row, |s| of the friction rows behind a normal row.  `in_cone`: row i is one of them.
 `project_box(p, x, i, u)`: u clipped to the bounds of row i at x;  `project_cone(p, u, k, count)`: projects rows of u.
 Symbols: p: the record of the problems;  i: a row, of lcp.n;  lcp.findex_i: its normal row if it is friction, else -1;
-    k: a normal row with `count` friction rows behind it, in `apgd` the counter of beta;
+    k: a normal row with `count` friction rows behind it;
     cone: 1: friction on cones, 0: pyramids.
 Source: Mazhar, Heyn, Negrut, Tasora, "Using Nesterov's method to accelerate multibody dynamics with friction and
 contact", ACM TOG 34 (2015), there for the cone without De Saxce's term; O'Donoghue and Candes, "Adaptive restart for
@@ -172,8 +172,9 @@ def apgd(p, iterations, cone):
     """
     tolerance = stopping_residual(p)
     best_residual = start_apgd(p, cone)
-    t, k = 1.0, 1.0  # the step, and the counter of beta
-    count = 0.0  # steps so far
+    t = 1.0
+    c = 1.0
+    steps = 0.0  # in each world, so far
     # steps since the residual last fell below its minimum: above PATIENCE there is no momentum, above 2 PATIENCE it is
     # tried again
     idle_steps = 0.0
@@ -186,8 +187,8 @@ def apgd(p, iterations, cone):
         curvature, square = direction_curvature(p)  # writes A d to lcp.dw
         taken = live & (t * curvature <= square)  # t d^T A d <= d^T D d
         restart = goes_uphill(p) | (idle_steps > PATIENCE)
-        k = where(taken, where(restart, 1.0, k + 1.0), k)
-        beta = where(restart, 0.0, (k - 1.0) / (k + 2.0))
+        c = where(taken, where(restart, 1.0, c + 1.0), c)
+        beta = where(restart, 0.0, (c - 1.0) / (c + 2.0))
         extrapolate(p, beta, taken)  # writes x, w, y, g
         t = next_step(t, taken, curvature, square)
         residual = lcp_residual(p, p.lcp.x, p.lcp.w, cone)
@@ -196,12 +197,12 @@ def apgd(p, iterations, cone):
         keep_best(p, better)
         idle_steps = where(better | (idle_steps > PATIENCE + PATIENCE), 0.0, idle_steps + 1.0)
         best_residual = where(better, residual, best_residual)
-        count = count + where(live, 1.0, 0.0)
+        steps = steps + where(live, 1.0, 0.0)
         live = live & not_(best_residual <= tolerance)
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = p.lcp.best[i]
     finish(p, cone)
-    p.lcp.niter[0] = count
+    p.lcp.niter[0] = steps
 
 
 @stage(p=PROBLEM)

@@ -123,19 +123,19 @@ def lcp_pgs(p, iterations, quickstep, cone):
     sum_factored_rows(p, p.lcp.x)  # writes lcp.z
     start_order(p, quickstep)  # writes lcp.order
     record_sweep(p, sweep=0, cone=cone)
-    count = 0.0
-    live = count <= 0.0  # all worlds
+    sweeps = 0.0  # in each world, so far
+    live = sweeps <= 0.0  # all worlds
     for sweep in range(iterations):
         if not any_(live):
             break
         if quickstep != 0:
             shuffle_order(p, sweep)
         largest_change = sweep_rows(p, cone, live)  # updates lcp.x, lcp.z
-        count = count + where(live, 1.0, 0.0)
+        sweeps = sweeps + where(live, 1.0, 0.0)
         live = live & not_(stops_after_sweep(p, largest_change, cone, live))
         record_sweep(p, sweep + 1, cone)
     finish(p, cone)
-    p.lcp.niter[0] = count
+    p.lcp.niter[0] = sweeps
 
 
 @stage(p=PROBLEM)
