@@ -88,7 +88,7 @@ def solve_between(r1, end):
     nfactor = r1.one.nfactor[0]
     blocks = (end + 7) // 8
     x8, w8, b8, dx8 = eights(r1.place.x), eights(r1.place.w), eights(r1.place.b), eights(r1.place.dx)
-    # x_C = 0, w = A x - b
+    # x_C = 0, then w = A x - b
     for k in range(nfactor):
         if r1.one.factor[k] >= 0:
             r1.place.x[r1.one.factor[k]] = 0.0
@@ -96,7 +96,7 @@ def solve_between(r1, end):
         w8[c] = -b8[c]
         dx8[c] = 0.0
     add_matrix_product(r1, r1.place.x, r1.place.w, end, blocks)
-    # dx_C = one.y = -A_CC^-1 w_C; then w += A dx, x += dx
+    # dx_C = one.y = -A_CC^-1 w_C, with one.turn = -w_C first; then w += A dx, x += dx
     gather_negative_w(r1)
     substitute_forward(r1, r1.one.turn)
     substitute_backward(r1, r1.one.turn, r1.one.y)
@@ -188,7 +188,7 @@ def rebuild_factor(r1):
             r1.one.slot[r1.one.factor[j]] = -1
     r1.one.nfactor[0] = kept
     r1.one.ngap[0] = 0
-    # lists the places to add behind the kept rows; an entry is read before it is overwritten, as count <= j - kept
+    # lists the places to add behind the kept rows: one.factor[j] is read before it is overwritten, as count <= j - kept
     count = 0
     for j in range(kept, nfactor):
         p = r1.one.factor[j]
@@ -237,8 +237,8 @@ def start_with_all(r1, first, end):
     if r1.one.ngap[0] > 0:  # places to add are listed behind the factor's rows: gaps would take their space
         refactor(r1)
     set_start_states(r1, first, end)
-    patience = PATIENCE  # rounds without a new minimum of wrong places that are left
-    singles = SINGLE + end // SINGLE  # rounds that change a single place that are left
+    patience = PATIENCE  # rounds left without a new minimum of wrong places
+    singles = SINGLE + end // SINGLE  # rounds left that change a single place
     fewest = end + 1  # least number of wrong places so far
     count = 1  # present number of wrong places; 1 until they are counted
     while singles > 0 and count > 0:

@@ -45,8 +45,8 @@ def mix_parameters(m, d, k):
     contact.cfm = own_or_model_value(fmax(geom.cfm, m.geom_cfm[h]), m.opt_cfm[0])
     for c in range(2):
         contact.compliance[c] = fmax(geom.slip[c], m.geom_slip[h, c])
-    force = geom.frictionforce != 0 or m.geom_frictionforce[h] != 0
-    contact.frictionforce = 1.0 if force else 0.0
+    is_force = geom.frictionforce != 0 or m.geom_frictionforce[h] != 0
+    contact.frictionforce = 1.0 if is_force else 0.0
     turn_tangents(m, d, k, g, h)
 
 

@@ -69,20 +69,21 @@ def append_joint_motors(m, d):
 # ---- links ----------------------------------------------------------------------------------------------------------
 @kernel
 def link_stop_velocity(m, d, k, low, high, v):
-    """Returns the target velocity at a stop of link k: -erp / h error, or -bounce v if the link hits it faster.
+    """Returns the target velocity at a stop of link k: -erp / h error, or -bounce v if that leaves the stop faster.
 
+    The link bounces only in worlds in which v runs into the stop.
     low, high: masks of worlds at the lower and the upper stop;  v: J v [m/s, rad/s].
     """
     position, lower, upper = d.link_position[k], m.link_range[k].lower, m.link_range[k].upper
     error = where(low, position - lower, where(high, position - upper, 0.0))
     target = -(own_or_model_value(m.link_stop_erp[k], m.opt_erp[0]) / timestep(m)) * error
     bounce = m.link_stop_bounce[k]
-    bounces = (bounce > 0.0) & (lower < upper)  # two stops at one position hold the link: no bounce
+    can_bounce = (bounce > 0.0) & (lower < upper)  # two stops at one position hold the link: no bounce
     rebound = -(bounce * v)
     # away from the stop is up at the lower one, down at the upper one
-    hits_lower = bounces & low & (v < 0.0)
+    hits_lower = can_bounce & low & (v < 0.0)
     up = fmax(target, rebound)
-    hits_upper = bounces & high & (v > 0.0)
+    hits_upper = can_bounce & high & (v > 0.0)
     down = fmin(target, rebound)
     return where(hits_lower, up, where(hits_upper, down, target))
 

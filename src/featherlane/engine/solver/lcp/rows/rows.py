@@ -144,15 +144,15 @@ def set_row(m, d, row, present, c, cfm, bounds):
 
 
 @kernel
-def set_friction(d, r, normal, present, mu, force):
-    """Makes row r a friction row: |x_r| <= mu |x_normal|, or |x_r| <= mu [N, N m] in worlds with `force` = 1 (else 0).
+def set_friction(d, r, normal, present, mu, is_force):
+    """Makes row r a friction row: |x_r| <= mu |x_normal|, or |x_r| <= mu [N, N m] in worlds with is_force = 1 (else 0).
 
     normal: number of the normal row.  lcp.hi holds the coefficient, lcp.add the force.  `set_row` must precede.
     """
     d.lcp.findex[r] = normal
     d.lcp.lo[r] = 0.0
-    d.lcp.hi[r] = where(present & (force == 0.0), mu, 0.0)
-    d.lcp.add[r] = where(present & (force != 0.0), mu, 0.0)
+    d.lcp.hi[r] = where(present & (is_force == 0.0), mu, 0.0)
+    d.lcp.add[r] = where(present & (is_force != 0.0), mu, 0.0)
 
 
 @kernel
