@@ -32,16 +32,28 @@ from featherlane.lcp.solve import Solution
 
 SOFTEST, STIFFEST, GROWTH = 1e-2, 1e-8, 0.2  # compliance c over the diagonal of A: first, last, change after a success
 INEXACT = 1e-2  # the compliant problem is solved to this part of the residual
-INNER, FEW = 30, 8  # most iterations for one compliance; at most so many make it stiffer
+INNER = 30  # most iterations for one compliance
+FEW = 8  # after at most so many iterations, the next compliance is stiffer
 PATIENCE = 20  # compliances without a smaller residual, after which the best point is returned
-MISSING = 1e-2  # error relative to b of a solution
+MISSING = 1e-2  # largest error of a solution relative to b
 RANK = 1e-14  # smaller eigenvalues of A count as 0, relative to the largest
 NEGATIVE = 1e-6  # most negative eigenvalue of A, relative to the largest
 TINY = 1e-300
 
 
 class _Contacts:
-    """The rows of a problem by contact: (nc, 1 + most friction rows), padded with rows that are 0, in the unit cone."""
+    """The rows of a problem by contact, scaled to the unit cone: s = x for normals, s_i = x_i / mu_i for friction.
+
+    Arrays by contact have the shape (nc, r): a contact's normal, then its friction rows, padded with 0 to r rows.
+
+    Attributes:
+        there: (nc, r) whether a contact has this row.
+        row: (nc, r) row of the problem, 0 if there is none.
+        scale: (nc, r) x / s: 1 for normals, mu for friction rows, 0 if there is none.
+        diagonal: max A_ii.
+        Y: (nc, r, rank) scaled rows of Y, A = Y Y^T.
+        b: (nc, r) scaled right-hand side.
+    """
 
     def __init__(self, problem: Problem):
         normals = np.flatnonzero(problem.findex < 0)
@@ -100,18 +112,21 @@ def _shrink(length: np.ndarray, limit: np.ndarray) -> np.ndarray:
 
 
 class _Compliant:
-    """The law about the point p with the stiffnesses D (nc, 1 + ..), and its derivatives."""
+    """The compliant law about the last solution p, with stiffnesses D = 1 / c, and its derivatives.
+
+    p, D, z and forces are arrays (nc, r) by contact in the unit cone;  v = Y^T s (rank,).
+    """
 
     def __init__(self, contacts: _Contacts, p: np.ndarray, D: np.ndarray):
         self.Y, self.b, self.p, self.D = contacts.Y, contacts.b, p, D
         self.flat = self.Y.reshape(-1, self.Y.shape[2])
 
     def trial(self, v: np.ndarray) -> np.ndarray:
-        """Returns p - D w, with w of the point v."""
+        """Returns the trial values z = p - D w, with w = Y v - b."""
         return self.p - self.D * ((self.flat @ v).reshape(self.b.shape) - self.b)
 
     def force(self, z: np.ndarray, bound: np.ndarray | None = None) -> np.ndarray:
-        """Returns the forces of trial values, with the bounds (nc,) of friction held fixed if they are given."""
+        """Returns the forces g of the trial values z; bound: (nc,) fixed friction limits, None: the normal forces."""
         normal = np.maximum(z[:, 0], 0.0)
         limit = normal if bound is None else bound
         length = np.linalg.norm(z[:, 1:], axis=1)
@@ -119,11 +134,11 @@ class _Compliant:
         return np.concatenate([normal[:, None], part[:, None] * z[:, 1:]], axis=1)
 
     def residual(self, v: np.ndarray, z: np.ndarray, bound: np.ndarray | None = None) -> np.ndarray:
-        """Returns r = v - Y^T g."""
+        """Returns r = v - Y^T g, for the trial values z of v."""
         return v - self.force(z, bound).ravel() @ self.flat
 
     def derivative(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns (H, N): the derivative of r is H - N, H is symmetric and holds the bounds fixed."""
+        """Returns (H, N): dr / dv = H - N; the symmetric H is the derivative with fixed friction limits."""
         count = z.shape[1]
         held, length = z[:, 0] > 0.0, np.linalg.norm(z[:, 1:], axis=1)
         slips = held & (length > z[:, 0])
@@ -140,7 +155,10 @@ class _Compliant:
         return H, -across.T @ self.Y[:, 0]
 
     def length(self, v: np.ndarray, d: np.ndarray, z: np.ndarray) -> float:
-        """Returns the step along d to the minimum of the cost with the bounds of v, by regula falsi and bisection."""
+        """Returns the step length along d from v to the minimum of the cost with the friction limits of v.
+
+        z: trial values of v.  The root of the slope d^T r is found by regula falsi, alternating with bisection.
+        """
         bound, dz = np.maximum(z[:, 0], 0.0), -self.D * (self.flat @ d).reshape(z.shape)
 
         def slope(a: float) -> float:
@@ -158,7 +176,7 @@ class _Compliant:
         return low[0] or high[0]
 
     def solve(self, v: np.ndarray, enough: float, most: int) -> tuple[np.ndarray, int, bool]:
-        """Returns (v, iterations, whether |r| <= enough); v is the best point if not."""
+        """Iterates from v until |r| <= enough, at most `most` times; returns (best v, iterations, success)."""
         z = self.trial(v)
         r = self.residual(v, z)
         size = best = float(np.linalg.norm(r))
@@ -203,7 +221,10 @@ def cone_residual(problem: Problem, x: ArrayLike) -> float:
 
 
 def _residual(problem: Problem, contacts: _Contacts, x: np.ndarray) -> tuple[float, float]:
-    """Returns the residual, and the error relative to b alone: forces along a ray make only the first one small."""
+    """Returns (`cone_residual`, the same error relative to b alone).
+
+    Forces that grow along a ray make the residual small, but not the error relative to b.
+    """
     w, s, a = contacts.gather(problem.multiply(x) - problem.b), contacts.within(x), contacts.diagonal
     scale = contacts.scale
     rough = scale[:, 1:].max(1, initial=0.0)[:, None]

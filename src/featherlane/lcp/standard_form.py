@@ -6,7 +6,7 @@ import numpy as np
 
 from featherlane.lcp.problem import Problem, ProblemError
 
-ROUNDING = 1e-13  # relative to the largest number in a difference: smaller results become 0
+ROUNDING = 1e-13  # differences up to this, relative to their largest term, become 0
 
 
 class StandardForm:
@@ -52,7 +52,10 @@ class StandardForm:
         self._join(M, q, two, *self._opposite(two))
 
     def _measure(self, lo, hi, sign) -> None:
-        """Computes x = back z + start."""
+        """Sets _back and _start: x = _back z + _start, with x of unbounded rows from their equations.
+
+        sign: 1 for rows that z measures from lo, -1 from hi.
+        """
         problem, rows, free = self.boxed, self._rows, self._free
         back, start = np.zeros((problem.n, len(rows))), np.zeros(problem.n)
         back[rows, np.arange(len(rows))] = sign
@@ -70,7 +73,7 @@ class StandardForm:
         self._back, self._start = back, start
 
     def _opposite(self, two):
-        """Returns the slack to the opposite bound: width + slope z."""
+        """Returns (slope, width): rows `two`, with two bounds, have the slack slope z + width to the opposite bound."""
         problem, rows = self.boxed, self._rows[two]
         slope = np.zeros((len(two), len(self._rows)))
         slope[np.arange(len(two)), two] = -1.0
@@ -82,16 +85,17 @@ class StandardForm:
         return slope, width
 
     def _join(self, M, q, two, slope, width) -> None:
+        """Sets `problem`, w = M z + q with a complementary pair of multiplier and slack for each row of `two`."""
         pairs = np.zeros((len(M), len(two)))
         pairs[two, np.arange(len(two))] = 1.0
         diagonal = np.diagonal(M)
         root = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
         scale = np.exp2(-np.rint(np.log2(root)))
         self._scale = np.append(scale, 1.0 / scale[two])
-        whole = np.block([[M, pairs], [slope, np.zeros((len(two), len(two)))]])
-        whole, right = self._scale[:, None] * whole * self._scale, -self._scale * np.append(q, width)
-        _check_numbers(whole, right)
-        self.problem = Problem(whole, right, lo=0.0, hi=np.inf, symmetric=False)
+        matrix = np.block([[M, pairs], [slope, np.zeros((len(two), len(two)))]])
+        matrix, right = self._scale[:, None] * matrix * self._scale, -self._scale * np.append(q, width)
+        _check_numbers(matrix, right)
+        self.problem = Problem(matrix, right, lo=0.0, hi=np.inf, symmetric=False)
         self._back = np.hstack([self._back, np.zeros((self.boxed.n, len(two)))])
 
     def solution_of(self, z) -> np.ndarray:
@@ -102,7 +106,7 @@ class StandardForm:
 
 
 def _fixed_bounds(problem):
-    """Returns bounds that show the type of a row: finite for friction, both 0 if mu and add are 0."""
+    """Returns (lo, hi) with placeholders for friction rows: -1 and 1, or both 0 if mu and add are 0."""
     rough = problem.findex >= 0
     smooth = rough & (problem.hi == 0.0) & (problem.add == 0.0)
     lo = np.where(rough, np.where(smooth, 0.0, -1.0), problem.lo)

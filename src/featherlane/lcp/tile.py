@@ -35,10 +35,12 @@ class Structure:
     @property
     def sizes(self) -> dict[str, int]:
         """Returns the capacities of a record."""
-        n, m, one = self.n, self.columns, (self.n // 8 + 1) * 8
+        n, m = self.n, self.columns
         sizes = {"nlcp": n, "nlcpcol": m, "nlcpY": n * m, "nlcpz": m, "nlcpA": 0 if m else n * n}
         sizes |= {"nrecord": 0, "want_history": 0}
-        return sizes | ({"nlcpone": 0, "nlcppair": 0} if m else {"nlcpone": one, "nlcppair": one * one})
+        # pivoting, which needs a dense A, solves one problem at a time: its rows, a multiple of eight
+        one = 0 if m else (n // 8 + 1) * 8
+        return sizes | {"nlcpone": one, "nlcppair": one * one}
 
 
 class Tile:
@@ -49,8 +51,8 @@ class Tile:
         width: W.
 
     Attributes:
-        load: function of the index of the first problem and the number of problems.
-        store: likewise.
+        load: load(first, count) copies problems first to first + count - 1 of the batch to the lanes.
+        store: store(first, count) copies their results from the lanes to the batch.
     """
 
     def __init__(self, structure: Structure, width: int):
@@ -79,7 +81,7 @@ class Tile:
         self.arrays["lcp.parameter"][: len(parameters)] = np.reshape(parameters, (-1, 1))
 
     def _list(self, at: int, batch: Arrays) -> None:
-        """Writes a list of copies."""
+        """Writes a list of copies to lcp_memory, from index `at` on, see lane_memory.py."""
         for name, array in batch.items():
             if array.size == 0:
                 continue

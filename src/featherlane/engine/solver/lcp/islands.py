@@ -18,16 +18,19 @@ from featherlane.engine.solver.lcp.pivot.delassus import form_delassus
 from featherlane.engine.solver.lcp.rows.rows import is_present
 from featherlane.engine.solver.lcp.status import ITERATIONS, SOLVED
 
-# of A's diagonal: pivoting is exact to 1e-14.  It would turn the float32 rounding of rows that depend on each other
-# into forces of a million times the load
+# share of A_aa that is added to it in float32: pivoting, exact to 1e-14, would otherwise turn the rounding of rows that
+# depend on each other into forces of a million times the load
 SOFTNESS32 = 1e-6
-FEW_ROWS = 72  # of an island that does not profit from a start with all rows at once
+FEW_ROWS = 72  # islands of up to so many rows are solved faster row by row than from a start with all rows at once
 
 
 # ---- islands of rows -----------------------------------------------------------------------------------------------
 @kernel
 def mark_worlds_of_rows(d):
-    """Sets bit `lane` of lcp.order[r] if row r can have a force in this world: no sweep needs an order here."""
+    """Sets bit `lane` of lcp.order[r] if row r can have a force in this world.
+
+    lcp.order, the order of sweeps, is free here: pivoting does not sweep.
+    """
     for r in range(d.lcp.n[0]):
         bits = 0
         present = is_present(d, r)
@@ -38,13 +41,13 @@ def mark_worlds_of_rows(d):
 
 @kernel
 def in_world(d, r, lane):
-    """Returns 1 if row r can have a force in this world, bit `lane` of lcp.order[r], else 0."""
+    """Returns bit `lane` of lcp.order[r]: 1 if row r can have a force in this world, else 0."""
     return (d.lcp.order[r] >> lane) & 1
 
 
 @kernel
 def first_tree_of_island(d, t):
-    """Returns the first tree of the island of tree t, so far: follows lcp.root."""
+    """Returns the first tree of the island that tree t belongs to by the rows joined so far."""
     while d.lcp.root[t] != t:
         t = d.lcp.root[t]
     return t
@@ -52,19 +55,19 @@ def first_tree_of_island(d, t):
 
 @kernel
 def find_row_roots(m, d, lane):
-    """Computes lcp.root of one world, and clears lcp.head: the trees of each row are joined."""
+    """Computes lcp.root of one world by joining the trees of each row, and sets lcp.head to -1."""
     for t in range(m.ntree):
         d.lcp.root[t] = t
         d.lcp.head[t] = -1
-    last = -1
+    previous = -1
     for r in range(d.lcp.n[0]):
         first = d.lcp.coladr[r]
         # consecutive rows that share their columns are handled once
-        if first != last and in_world(d, r, lane):
-            last = first
+        if first != previous and in_world(d, r, lane):
+            previous = first
             s = first_tree_of_island(d, m.dof_treeid[d.lcp.col[first]])
             for k in range(first + 1, first + d.lcp.colnum[r]):
-                # one island: its first tree is the one with the smaller number
+                # s and t become one island, whose first tree is the one with the smaller number
                 t = first_tree_of_island(d, m.dof_treeid[d.lcp.col[k]])
                 d.lcp.root[max(s, t)] = min(s, t)
                 s = min(s, t)
@@ -72,9 +75,9 @@ def find_row_roots(m, d, lane):
 
 @kernel
 def list_island_rows(m, d, lane):
-    """Computes lcp.root, lcp.head and lcp.next: the rows of each island of one world, in their order."""
+    """Computes lcp.root, lcp.head and lcp.next: the rows of each island of one world, in ascending order."""
     find_row_roots(m, d, lane)
-    # from the last row: each row becomes the head of its list
+    # from the last row on, since each row becomes the head of its list
     for back in range(d.lcp.n[0]):
         r = d.lcp.n[0] - 1 - back
         if in_world(d, r, lane):
@@ -99,7 +102,7 @@ def gather_island_rows(d, first):
 # ---- one problem ---------------------------------------------------------------------------------------------------
 @kernel
 def position_in_island(d, a, r):
-    """Returns the position of row r in the island, which is before a: a normal row precedes its friction."""
+    """Returns the position in the island of row r, the normal row of the friction row at position a: it is before a."""
     position = a - 1
     while d.one.row[position] != r:
         position -= 1
@@ -108,10 +111,14 @@ def position_in_island(d, a, r):
 
 @kernel
 def gather_bounds(d, a, lane):
-    """Sets right-hand side and bounds of the row at position a; friction given as a force has fixed bounds."""
+    """Copies right-hand side and bounds of the row at position a, in the world of `lane`, to one.*.
+
+    Friction that is given as a force gets constant bounds instead of a normal row.
+    """
     r = d.one.row[a]
     hi, add = read_lane(d.lcp.hi, r, lane), read_lane(d.lcp.add, r, lane)
     d.one.b[a] = read_lane(d.lcp.b, r, lane)
+    # no friction row, unless set below
     d.one.findex[a], d.one.add[a] = -1, 0.0
     if d.lcp.findex[r] < 0:
         d.one.lo[a] = read_lane(d.lcp.lo, r, lane)
@@ -129,15 +136,14 @@ def gather_bounds(d, a, lane):
 @kernel
 def soften_rounding(d):
     """Scales A_aa by 1 + SOFTNESS32: rows that are dependent up to float32 rounding then share their load."""
-    # rows of A are padded to a multiple of eight
-    stride = (d.one.n[0] + 7) // 8 * 8  # A_ij = one.A[i stride + j]
+    stride = (d.one.n[0] + 7) // 8 * 8  # rows of one.A are padded to a multiple of eight
     for a in range(d.one.n[0]):
         d.one.A[a * stride + a] = (1.0 + SOFTNESS32) * d.one.A[a * stride + a]
 
 
 @kernel
 def gather_problem(d, lane):
-    """Builds the dense problem one.A, one.b, one.lo, one.hi, one.findex, one.add of the rows in one.row."""
+    """Builds the dense problem of the rows in one.row: one.A, one.b, one.lo, one.hi, one.findex, one.add."""
     for a in range(d.one.n[0]):
         gather_bounds(d, a, lane)
     form_delassus(d, lane)
@@ -163,11 +169,11 @@ def solve_island(d1, policy, passes):
 # ---- all islands -------------------------------------------------------------------------------------------------
 @kernel
 def solve_world(m, d, lane):
-    """Solves all islands of one world; returns (pivots, worst status, largest residual, islands beyond capacity).
+    """Solves all islands of one world; returns (pivots, highest status, largest residual, islands beyond capacity).
 
-    A status code (status.py) is the worse the higher it is.
+    Higher status codes (status.py) are worse.
     """
-    pivots, status, residual, large = 0, SOLVED, 0.0, 0
+    pivots, status, residual, oversized = 0, SOLVED, 0.0, 0
     list_island_rows(m, d, lane)
     # one problem per island: it is read from lcp.*, solved in one.*, and stored in lcp.x
     for t in range(m.ntree):
@@ -181,8 +187,8 @@ def solve_world(m, d, lane):
                 status = max(status, d.one.status[0])
                 residual = fmax(d.one.residual[0], residual)
             else:
-                large += 1
-    return pivots, status, residual, large
+                oversized += 1
+    return pivots, status, residual, oversized
 
 
 @stage
@@ -196,10 +202,9 @@ def solve_islands(m, d):
     mark_worlds_of_rows(d)
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
-            pivots, status, residual, large = solve_world(m, d, lane)
-            # large islands were solved by `iterate` of step.py, whose result is in lcp.residual and lcp.status
-            if large:
-                # only whether they are solved is kept of the status: SOLVED, or ITERATIONS
+            pivots, status, residual, oversized = solve_world(m, d, lane)
+            # islands beyond the capacity keep x of `iterate` in step.py, and its lcp.residual and lcp.status
+            if oversized:
                 residual = fmax(read_lane(d.lcp.residual, 0, lane), residual)
                 status = max(status, ITERATIONS if read_lane(d.lcp.status, 0, lane) > 0.0 else SOLVED)
             write_lane(d.lcp.niter, 0, lane, 1.0 * pivots)

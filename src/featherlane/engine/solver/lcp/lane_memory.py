@@ -1,33 +1,33 @@
 """Copies between a batch, which stores one problem after another, and a tile, whose lanes interleave W problems.
 
-`lcp_memory` lists the copies, four numbers each: the address of the numbers in the tile, the address of those of the
-first problem in the batch, their count, and the stride to the next problem (0: all problems share them).  A 0 ends a
-list.  featherlane/lcp/tile.py fills it before the stages run.  Matrices are checked as they are copied, because reading
-many of them again costs more than the check.
-at: place of a copy in the list: address in the tile, in the batch, count, stride are at, at + 1, at + 2, at + 3.
-`scalars(p, address)` is the array of numbers at that address; W = `width(p)`: lanes of the tile.
+`lcp_memory` lists the copies.  A copy has four entries: the address of an array in the tile, the address of its
+values of the first problem in the batch, the number of values of a problem, and the stride to the values of the next
+problem (0: all problems share them).  A 0 ends a list.  featherlane/lcp/tile.py fills it before the stages run.
+Matrices are checked as they are copied, because reading many of them again costs more than the check.
+at: index in lcp_memory of a copy, whose four entries are at, at + 1, at + 2 and at + 3.
+`scalars(p, address)` is the array of float64 at that address; W = `width(p)`: lanes of the tile.
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.solver.lcp.fields import PROBLEM
 
 RESULTS = 40  # start of the list of results
-DOUBT = 79  # place of the flag of a matrix that is not finite or not symmetric
-BYTES = 8  # per number: batches are float64
-ASYMMETRY = 1e-10  # of the largest entry: products of matrices are symmetric to rounding
+DOUBT = 79  # index of a flag: 1 if a loaded matrix is not finite or not symmetric
+BYTES = 8  # of a float64
+ASYMMETRY = 1e-10  # largest |A_ij - A_ji| relative to the largest entry: products of matrices are symmetric to rounding
 
 
 @kernel
 def copy_in(p, at, first, count):
     """Runs the copy at lcp_memory[at], of `count` problems from `first` on, from the batch to the tile.
 
-    Number j of problem `lane` is batch[lane * stride + j], and tile[j * W + lane]; lanes without a problem get zeros.
+    Value j of the problem in `lane` is batch[lane * stride + j] and tile[j * W + lane]; lanes without a problem get 0.
     """
     W = width(p)
-    numbers, stride = p.lcp_memory[at + 2], p.lcp_memory[at + 3]
+    values, stride = p.lcp_memory[at + 2], p.lcp_memory[at + 3]
     tile = scalars(p, p.lcp_memory[at])
     batch = scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
-    for j in range(numbers):
+    for j in range(values):
         for lane in range(count):
             tile[j * W + lane] = batch[lane * stride + j]
         for lane in range(count, W):
@@ -38,14 +38,14 @@ def copy_in(p, at, first, count):
 def copy_out(p, at, first, count):
     """Runs the copy at lcp_memory[at], of `count` problems from `first` on, from the tile to the batch.
 
-    Number j of problem `lane` is batch[lane * stride + j], and tile[j * W + lane].
+    Value j of the problem in `lane` is batch[lane * stride + j] and tile[j * W + lane].
     """
     W = width(p)
-    numbers, stride = p.lcp_memory[at + 2], p.lcp_memory[at + 3]
+    values, stride = p.lcp_memory[at + 2], p.lcp_memory[at + 3]
     tile = scalars(p, p.lcp_memory[at])
     batch = scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
     for lane in range(count):
-        for j in range(numbers):
+        for j in range(values):
             batch[lane * stride + j] = tile[j * W + lane]
 
 
@@ -53,11 +53,12 @@ def copy_out(p, at, first, count):
 def is_doubtful(p):
     """Returns a mask of worlds with a dense A, A_ij = lcp.A[i * n + j], that is not finite or not symmetric."""
     n = p.lcp.n[0]
+    # not_finite: 0, or NaN if an entry is not finite;  asymmetry, largest: max |A_ij - A_ji| and max |A_ij|
     not_finite, asymmetry, largest = 0.0, 0.0, 0.0
     for i in range(n):
         for j in range(i + 1):
             lower, upper = p.lcp.A[i * n + j], p.lcp.A[j * n + i]
-            # 0 times a finite number is 0, else NaN
+            # 0 times a finite number is 0, times inf or NaN it is NaN
             not_finite = not_finite + 0.0 * (lower + upper)
             asymmetry = fmax(fabs(lower - upper), asymmetry)
             largest = fmax(fabs(lower), largest)
@@ -66,7 +67,7 @@ def is_doubtful(p):
 
 @stage(p=PROBLEM)
 def load_lanes(p, first, count):
-    """Copies problems `first` to `first + count - 1` to the lanes; flags a dense A that is not finite or not symmetric.
+    """Copies problems first to first + count - 1 to the lanes; flags a dense A that is not finite or not symmetric.
 
     Reads:  lcp_memory (80,), and the problems at its addresses.
     Writes: the rows at its addresses; lcp_memory at DOUBT.
@@ -81,7 +82,7 @@ def load_lanes(p, first, count):
 
 @stage(p=PROBLEM)
 def store_lanes(p, first, count):
-    """Copies the results of the lanes to those of the problems.
+    """Copies the results of problems first to first + count - 1 from the lanes to the batch.
 
     Reads:  lcp_memory (80,), and the rows at its addresses from RESULTS on.
     Writes: the results at the addresses paired with these rows.

@@ -25,8 +25,8 @@ from featherlane.engine.solver.primal.history import store_diagnostics
 
 @kernel
 def store_lcp_forces(d):
-    """Stores lcp.x of rows of the constraint layer as row_force and con_force; 0 without a row."""
-    # *_lcprow: the row of the LCP, negative: none
+    """Copies lcp.x to row_force and con_force of the constraint layer; forces without a row of the LCP are 0."""
+    # row_lcprow, con_lcprow: the row of the LCP, negative: none
     for k in range(d.nrow[0]):
         d.row_force[k] = d.lcp.x[d.row_lcprow[k]] if d.row_lcprow[k] >= 0 else 0.0
     for k in range(d.ncon_slot[0]):
@@ -38,7 +38,7 @@ def store_lcp_forces(d):
 
 @stage
 def iterate(m, d):
-    """Solves for lcp.x by the iterative solver of the options; by pgs if they name a dense one.
+    """Solves for lcp.x by the iterative solver that the options select; by pgs if they select a dense solver.
 
     A registered solver is called by its address, lcp_function, which the simulation sets.  It writes lcp.x, lcp.niter.
 
@@ -60,7 +60,7 @@ def iterate(m, d):
 
 @kernel
 def is_dense_solver(m):
-    """Checks whether the solver of the options solves one dense problem of each island."""
+    """Checks whether the options select a solver that solves a dense problem per island."""
     return m.opt_lcp_solver == DANTZIG
 
 
@@ -71,8 +71,8 @@ def find_forces(m, d):
         d.lcp.x[row] = 0.0
     d.lcp.niter[0], d.lcp.status[0], d.lcp.residual[0] = zeros(3)
     if d.lcp.n[0] > 0:
-        # a dense problem has at most nlcpone rows.  With more rows in the tile, an island may have more: the iterative
-        # solver then solves all rows, and its x stays in the islands that exceed nlcpone
+        # a dense problem has at most nlcpone rows.  If the tile has more rows, an island may exceed this: the iterative
+        # solver then solves all rows first, and islands that exceed nlcpone keep its x
         if not is_dense_solver(m) or d.lcp.n[0] > d.nlcpone:
             iterate(m, d)
         if is_dense_solver(m):
@@ -92,20 +92,21 @@ def has_lcp_rows(d):
 
 @kernel
 def report(m, d):
-    """Stores the solver diagnostics; worlds with a residual above the tolerance or unsettled friction are counted.
+    """Stores the solver diagnostics, and counts worlds that have not converged in `warning`.
 
     A world without rows has 0 iterations: the sweeps were for the other worlds of the tile.
     """
-    # gap 0: the law of friction minimises no cost
+    # Coulomb's law minimises no cost, so there is no duality gap
     store_diagnostics(d, where(has_lcp_rows(d), d.lcp.niter[0], 0.0), d.lcp.residual[0], gap=0.0)
-    # UNSETTLED: friction limits that follow the normals did not settle; the residual is that of the present limits
+    # UNSETTLED friction limits do not show in the residual, which is that of the limits in effect
     unsettled = d.lcp.status[0] == 1.0 * UNSETTLED
     tolerance = m.opt_lcp_tolerance[0]
     if single_precision(d):
         tolerance = fmax(tolerance, ROUNDING32)
-    # counted: UNSETTLED, or a residual that is not within the tolerance (or NaN)
-    # not counted: solved worlds, other states with a residual within the tolerance, and lanes without a world
-    failed = (d.lcp.status[0] > 0.0) & (unsettled | not_(d.lcp.residual[0] <= tolerance)) & (d.active[0] > 0.0)
+    # counted: unsolved worlds with unsettled friction, or with a residual above the tolerance or NaN; not lanes without
+    # a world
+    unsolved = d.lcp.status[0] > 0.0
+    failed = unsolved & (unsettled | not_(d.lcp.residual[0] <= tolerance)) & (d.active[0] > 0.0)
     warn(d, NOT_CONVERGED, failed)
 
 

@@ -53,7 +53,8 @@ def set_to_bound(r1, p, upper):
 
 @kernel
 def reduce_matrix_row(r1, p, t):
-    """Computes t = L^-1 A_Cp, with which place p may enter the factor; rebuilds a factor without space for it."""
+    """Computes t = L^-1 A_Cp, with which place p may enter the factor."""
+    # no space for another row: without gaps there is some, since p is not in the factor
     if r1.one.nfactor[0] == 8 * eights_per_row(r1):
         refactor(r1)
     gather_matrix_row(r1, p, t)
@@ -68,15 +69,15 @@ def distance_along(r1, p, rate):
         length = (r1.place.hi[p] - r1.place.x[p]) / rate
     elif rate < 0.0:
         length = (r1.place.lo[p] - r1.place.x[p]) / rate
-    # no step if x is beyond the bound already
+    # negative if x is beyond the bound already, by rounding: no step
     return length if length > 0.0 else 0.0
 
 
 @kernel
 def step_within_bounds(r1, longest):
-    """Adds a multiple of one.y to x of the factor's rows, limited by their bounds and by `longest`.
+    """Moves x of the factor's rows along one.y, by the step length `longest` or up to the first bound.
 
-    Returns (multiple of one.y, place whose bound limits it, or -1).  An infinite multiple is returned, but not added.
+    Returns (step length, place whose bound stopped it, or -1).  With an infinite step length, x does not change.
     """
     length = longest
     stopping = -1
@@ -114,8 +115,11 @@ def largest_w_between(r1):
 
 @kernel
 def step_towards_zero_w(r1):
-    """Takes one step towards w = 0 of the factor's rows: A_CC y = -w_C; returns 1 if no bound stopped it."""
-    # one.turn = -w_C, then L^-1 of it; one.y = y
+    """Moves x_C by y, A_CC y = -w_C, so that w_C = 0, or up to the first bound; returns 1 if no bound stopped it.
+
+    A row that reaches its bound leaves the factor.
+    """
+    # one.turn = -w_C, then -L^-1 w_C; one.y = y
     gather_negative_w(r1)
     substitute_forward(r1, r1.one.turn)
     substitute_backward(r1, r1.one.turn, r1.one.y)
@@ -134,10 +138,9 @@ def find_most_wrong(r1, accepted, least_index):
     largest = accepted
     found = -1
     for p in range(r1.one.n[0]):
-        # wrong: the part of w with the wrong sign; it starts as a value, 0
         state, w = r1.one.state[p], r1.place.w[p]
-        wrong = 0.0 * accepted
-        # at LOWER w >= 0 is right, at UPPER w <= 0, at WAITING w = 0; FIXED rows have no wrong sign
+        wrong = 0.0 * accepted  # how far w is on the wrong side; here 0 as a value of the type of `accepted`
+        # at LOWER w >= 0 is right, at UPPER w <= 0, at WAITING w = 0, and at FIXED any w
         if r1.one.mark[p] != GIVEN_UP:
             if state == LOWER:
                 wrong = -w
@@ -154,30 +157,30 @@ def find_most_wrong(r1, accepted, least_index):
 def release_from_bound(r1, p):
     """Moves place p, whose w has the wrong sign, to the factor.
 
-    If p depends on the factor's rows, no curvature limits its step.  It then moves along x_p = sign,
-    x_C = -sign A_CC^-1 A_Cp, in which w does not change, until a bound stops p or a row of the factor.
+    If p depends on the factor's rows, it cannot enter.  It then moves along dx_p = sign, dx_C = -sign A_CC^-1 A_Cp,
+    which does not change w, until p or a row of the factor reaches a bound.
     """
     # one.ell = L^-1 A_Cp, one.y = A_CC^-1 A_Cp, then one.y = -sign A_CC^-1 A_Cp
     reduce_matrix_row(r1, p, r1.one.ell)
     pivot = pivot_of(r1, p, r1.one.ell)
     substitute_backward(r1, r1.one.ell, r1.one.y)
     sign = 1.0 if r1.place.w[p] < 0.0 else -1.0
-    size = 1.0
+    square = 1.0  # dx^T dx
     for k in range(r1.one.nfactor[0]):
-        size += r1.one.y[k] * r1.one.y[k]
+        square += r1.one.y[k] * r1.one.y[k]
         r1.one.y[k] = -sign * r1.one.y[k]
-    # the pivot is the curvature along (one.y, 1), `size` the square of its length
-    if pivot > SMALLEST_PIVOT * size:
+    # the pivot is dx^T A dx, the curvature along dx
+    if pivot > SMALLEST_PIVOT * square:
         append_factor_row(r1, p, r1.one.ell, pivot)
         r1.one.state[p] = BETWEEN
     else:
         # 0 * pivot + sign: the plain number as a value of the type of pivot
         length, stopping = step_within_bounds(r1, longest=distance_along(r1, p, rate=0.0 * pivot + sign))
-        # `length` has moved x_C; INF: no bound stops the move, there is no minimum
+        # x_C has moved by `length`; if it is INF, no bound stops the move, and there is no minimum
         if length < INF:
             r1.place.x[p] = r1.place.x[p] + length * sign
             r1.one.state[p] = WAITING
-            # a row of the factor is at its bound; or p itself is, if none of them was earlier
+            # a row of the factor is at its bound, or else p
             if stopping >= 0:
                 leave_factor_at_bound(r1, stopping)
             else:
@@ -196,22 +199,23 @@ def refine_active_set(r1, passes, loosening):
     Writes: place.x, place.w, one.state, the factor; one.status INFEASIBLE if there is no minimum.
     Scratch: one.mark, one.ell, one.turn, one.y, one.sum.
     """
-    # previous: error before the last step towards w = 0; INF: none to compare with
-    count, previous, done = 0, INF, 0
-    while count < passes and done == 0:
-        count += 1
+    used_passes = 0
+    previous = INF  # error before the last step towards w = 0; INF: none to compare with
+    done = 0
+    while used_passes < passes and done == 0:
+        used_passes += 1
         noise = loosening * recompute_w(r1)
         error = largest_w_between(r1)  # in the factor, where w should be 0
-        # another step, if the last one at least halved the error
+        # another step towards w = 0, if the last one at least halved the error
         if error > noise and error < 0.5 * previous:
-            # reset after a bound: the previous error does not apply to the remaining rows
+            # a step that a bound stopped changed the rows of the factor: its error is not compared
             previous = error if step_towards_zero_w(r1) else INF
         else:
             # the second half of the passes releases rows by the least index, so that they cannot cycle
-            p = find_most_wrong(r1, accepted=noise, least_index=2 * count > passes)
+            p = find_most_wrong(r1, accepted=noise, least_index=2 * used_passes > passes)
             if p >= 0:
                 release_from_bound(r1, p)
             else:
                 done = 1
             previous = INF
-    return count
+    return used_passes

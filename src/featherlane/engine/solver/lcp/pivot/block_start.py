@@ -5,7 +5,7 @@ every row at a bound whose w has the wrong sign is released.  If the number of s
 them changes, until there are fewer than ever before.  Most contact problems need a few rounds; otherwise the attempt is
 discarded, and the rows are driven one by one.
 Symbols: r1: the record of the problem;  p: a place;  k, j: rows of the factor;  C: the places in the factor;  N: the
-    others;  noise: rounding error of w;  first, last: places first to last - 1 are solved, later ones are ignored.
+    others;  noise: rounding error of w;  first, end: places first to end - 1 are solved, later ones are ignored.
     one.factor[k]: the place of row k, -1: a gap, and one.slot[p] = k, -1: none.  Places to add are listed in one.factor
     behind those of the factor.  place.x, w, b, lo, hi, A: the scaled problem by place;  one.nfactor: rows of the
     factor, gaps included;  one.ngap: gaps;  one.D: 1 / D of its rows.
@@ -45,8 +45,8 @@ from featherlane.engine.solver.lcp.pivot.scaled_problem import (
 )
 
 PATIENCE = 3  # rounds without a new minimum of rows on the wrong side, after which rows change one by one
-SINGLE = 8  # rounds of single rows, plus one per so many rows of the problem, before the attempt is discarded
-FEW, SHARE = 2, 16  # rows that leave the factor one by one, plus one per so many; with more, it is rebuilt
+SINGLE = 8  # SINGLE rounds, plus one per SINGLE rows of the problem, may change one row each; then the attempt ends
+FEW, SHARE = 2, 16  # up to FEW rows, plus one per SHARE rows of the factor, leave one by one; with more, it is rebuilt
 ENTERING = 4  # state of a row that is to enter the range between its bounds
 
 
@@ -58,14 +58,14 @@ def add_listed_places(r1, count):
 
 
 @kernel
-def set_start_states(r1, first, last):
-    """Puts places first to last - 1 between their bounds, into the factor.
+def set_start_states(r1, first, end):
+    """Puts places first to end - 1 between their bounds, into the factor.
 
-    Exceptions are FIXED places, and those whose w = -b at x = 0 has the right sign for a bound of 0.
+    Exceptions are FIXED places, and places with a bound of 0 for which w = -b, that of x = 0, has the right sign.
     """
     nfactor = r1.one.nfactor[0]
     count = 0
-    for p in range(first, last):
+    for p in range(first, end):
         lo, hi, b = r1.place.lo[p], r1.place.hi[p], r1.place.b[p]
         if lo == 0.0 and hi == 0.0:
             r1.one.state[p] = FIXED
@@ -80,30 +80,30 @@ def set_start_states(r1, first, last):
 
 
 @kernel
-def solve_between(r1, last):
-    """Computes x_C for w_C = 0, whatever its bounds, and w = A x - b of all places before the last.
+def solve_between(r1, end):
+    """Computes x_C for w_C = 0, without its bounds, and w = A x - b, of places 0 to end - 1.
 
     A_CC x_C = b_C - A_CN x_N.  In the code x_C starts from 0: then w = A_N x_N - b, and dx_C = -A_CC^-1 w_C.
     """
     nfactor = r1.one.nfactor[0]
-    blocks = (last + 7) // 8
+    blocks = (end + 7) // 8
     x8, w8, b8, dx8 = eights(r1.place.x), eights(r1.place.w), eights(r1.place.b), eights(r1.place.dx)
-    # x_C = 0, w = A x - b
+    # x_C = 0, then w = A x - b
     for k in range(nfactor):
         if r1.one.factor[k] >= 0:
             r1.place.x[r1.one.factor[k]] = 0.0
     for c in range(blocks):
         w8[c] = -b8[c]
         dx8[c] = 0.0
-    add_matrix_product(r1, r1.place.x, r1.place.w, last, blocks)
-    # dx_C = one.y = -A_CC^-1 w_C; then w += A dx, x += dx
+    add_matrix_product(r1, r1.place.x, r1.place.w, end, blocks)
+    # dx_C = one.y = -A_CC^-1 w_C, with one.turn = -w_C first; then w += A dx, x += dx
     gather_negative_w(r1)
     substitute_forward(r1, r1.one.turn)
     substitute_backward(r1, r1.one.turn, r1.one.y)
     for k in range(nfactor):
         if r1.one.factor[k] >= 0:
             r1.place.dx[r1.one.factor[k]] = r1.one.y[k]
-    add_matrix_product(r1, r1.place.dx, r1.place.w, last, blocks)
+    add_matrix_product(r1, r1.place.dx, r1.place.w, end, blocks)
     for c in range(blocks):
         x8[c] = x8[c] + dx8[c]
 
@@ -123,10 +123,10 @@ def required_state(r1, p, noise):
 
 
 @kernel
-def count_wrong(r1, last, noise):
-    """Returns (number of places whose state should change, the last of them or -1)."""
+def count_wrong(r1, end, noise):
+    """Returns (number of places before `end` whose state should change, the last of them or -1)."""
     count, last_wrong = 0, -1
-    for p in range(last):
+    for p in range(end):
         if required_state(r1, p, noise) != r1.one.state[p]:
             count = count + 1
             last_wrong = p
@@ -134,9 +134,9 @@ def count_wrong(r1, last, noise):
 
 
 @kernel
-def change_sides(r1, first, last, noise):
-    """Sets places first to last - 1 to the states that they should have, and x to the bound of those that reach one."""
-    for p in range(first, last):
+def change_sides(r1, first, end, noise):
+    """Sets places first to end - 1 to the states that they should have; x of new LOWER and UPPER ones to the bound."""
+    for p in range(first, end):
         state = required_state(r1, p, noise)
         if state != r1.one.state[p]:
             r1.one.state[p] = state
@@ -158,10 +158,10 @@ def count_leaving(r1):
 
 
 @kernel
-def count_entering(r1, last):
+def count_entering(r1, end):
     """Returns the number of places that are ENTERING."""
     count = 0
-    for p in range(last):
+    for p in range(end):
         if r1.one.state[p] == ENTERING:
             count += 1
     return count
@@ -171,7 +171,7 @@ def count_entering(r1, last):
 def rebuild_factor(r1):
     """Rebuilds the factor of the places that are still BETWEEN.
 
-    The rows before the first gap, and before the first place that is not BETWEEN, do not change and are kept.
+    The rows before the first gap or place that is not BETWEEN do not change, and are kept.
     """
     nfactor = r1.one.nfactor[0]
     kept, done = 0, 0
@@ -181,14 +181,14 @@ def rebuild_factor(r1):
             kept += 1
         else:
             done = 1
-    # takes the other rows out; entries of one.D behind the factor are 0
+    # removes the rows behind them; entries of one.D behind the factor must be 0
     for j in range(kept, nfactor):
         r1.one.D[j] = 0.0
         if r1.one.factor[j] >= 0:
             r1.one.slot[r1.one.factor[j]] = -1
     r1.one.nfactor[0] = kept
     r1.one.ngap[0] = 0
-    # lists the places behind the kept rows; an entry is read before it is overwritten
+    # lists the places to add behind the kept rows: one.factor[j] is read before it is overwritten, as count <= j - kept
     count = 0
     for j in range(kept, nfactor):
         p = r1.one.factor[j]
@@ -199,28 +199,27 @@ def rebuild_factor(r1):
 
 
 @kernel
-def update_factor(r1, last):
+def update_factor(r1, end):
     """Updates the factor to the states: removes rows that are no longer BETWEEN, adds places that are ENTERING."""
     leaving = count_leaving(r1)
     if leaving > FEW + r1.one.nfactor[0] // SHARE:
         rebuild_factor(r1)
     else:
         k = 0
-        # remove_row may rebuild the factor, so the search starts again
         while leaving > 0:
             p = r1.one.factor[k]
             k += 1
             if p >= 0 and r1.one.state[p] != BETWEEN:
                 remove_row(r1, p)
                 leaving = leaving - 1
-                k = 0
-    entering = count_entering(r1, last)
-    # the factor, with its gaps, has no space for them
+                k = 0  # `remove_row` may have rebuilt the factor: the search starts again
+    entering = count_entering(r1, end)
+    # without its gaps, the factor has space for them
     if r1.one.nfactor[0] + entering > 8 * eights_per_row(r1):
         refactor(r1)
     nfactor = r1.one.nfactor[0]
     count = 0
-    for p in range(last):
+    for p in range(end):
         if r1.one.state[p] == ENTERING:
             r1.one.factor[nfactor + count] = p
             count += 1
@@ -228,8 +227,8 @@ def update_factor(r1, last):
 
 
 @kernel
-def start_with_all(r1, first, last):
-    """Makes the places before the last complementary, given that those before the first are; returns 1 on success.
+def start_with_all(r1, first, end):
+    """Makes places 0 to end - 1 complementary, given that places 0 to first - 1 are; returns 1 on success.
 
     Reads:  place.A, place.b, place.lo, place.hi.
     Writes: place.x, place.w, one.state, the factor, one.niter.
@@ -237,15 +236,15 @@ def start_with_all(r1, first, last):
     """
     if r1.one.ngap[0] > 0:  # places to add are listed behind the factor's rows: gaps would take their space
         refactor(r1)
-    set_start_states(r1, first, last)
-    patience = PATIENCE  # rounds without a new minimum that are left
-    singles = SINGLE + last // SINGLE  # rounds with single rows that are left
-    fewest = last + 1  # wrong places: the least number so far
-    count = 1  # their present number; 1 until they are counted
+    set_start_states(r1, first, end)
+    patience = PATIENCE  # rounds left without a new minimum of wrong places
+    singles = SINGLE + end // SINGLE  # rounds left that change a single place
+    fewest = end + 1  # least number of wrong places so far
+    count = 1  # present number of wrong places; 1 until they are counted
     while singles > 0 and count > 0:
-        solve_between(r1, last)
-        noise = rounding_of_w(r1, last)
-        count, last_wrong = count_wrong(r1, last, noise)
+        solve_between(r1, end)
+        noise = rounding_of_w(r1, end)
+        count, last_wrong = count_wrong(r1, end, noise)
         if count < fewest:
             fewest = count
             patience = PATIENCE
@@ -253,8 +252,8 @@ def start_with_all(r1, first, last):
             patience -= 1
         else:
             singles -= 1
-        # all wrong places change; without patience, only the last one, which is the only one from `last_wrong` on
         if count > 0 and singles > 0:
-            change_sides(r1, first=0 if patience > 0 else last_wrong, last=last, noise=noise)
-            update_factor(r1, last)
+            # all wrong places change; without patience only the last one: from `last_wrong` on, no other one is wrong
+            change_sides(r1, first=0 if patience > 0 else last_wrong, end=end, noise=noise)
+            update_factor(r1, end)
     return 1 if count == 0 else 0

@@ -2,9 +2,9 @@
 
 A row's place is its position in the pivoting: first rows without bounds, then bounded ones, last friction, whose
 bounds follow from other rows.  While the row at place i is driven, all places before it stay complementary: x_i moves,
-x of the rows between their bounds follows so that their w stays 0, w of the others follows, and the row that first
-reaches the end of its range changes from one set to the other.  Friction limits are set once, when the
-first friction row is driven (`frozen`), or follow their normals to a fixed point (`consistent`).
+x of the rows between their bounds follows so that their w stays 0, and w of the rows at a bound follows.  The row that
+first reaches a bound leaves the factor; one at a bound whose w first reaches 0 enters it.  Friction limits are set
+once, when the first friction row is driven (`frozen`), or follow their normals to a fixed point (`consistent`).
 
 Internally each row is scaled by a power of two, so that the diagonal of A is about 1: this rounds no number, and
 zero thresholds do not depend on units.
@@ -23,7 +23,7 @@ Symbols: r1: the record of the problem;  i: the driven place, j, p: other places
     `set_to_bound(r1, p, upper)`: sets x and state;  `multiply_row(r1, i)`: ((A x)_i, the sum of its absolute terms);
     `add_matrix_product(r1, v, out, rows, blocks)`: out += A v, from the first `rows` places of v to the first
       `blocks` eights of `out`;
-    `start_with_all(r1, first, last)`: the block start, returns 1 on success;
+    `start_with_all(r1, first, end)`: the block start of places first to end - 1, returns 1 on success;
     `limit_friction`: sets friction limits from x;
     `settle_friction`: follows them to a fixed point, returns 1 on success;
     `refine_active_set`: moves x to the minimum, returns its number of passes.
@@ -69,40 +69,43 @@ from featherlane.engine.solver.lcp.status import INACCURATE, INFEASIBLE, ITERATI
 
 BLOCK, BY_ROWS = 0, 1
 TOLERANCE = 1e-10  # residual of a solution
-DONE, AT_BOUND = -1, -2  # ends of a step: w_i = 0, x_i at its bound; other ends are places that change sides
-PIVOTS_PER_ROW = 200  # limit, after which pivoting counts as failed
-NEAR_ZERO = 1e-9  # of w, whose sign may be due to rounding
-STANDSTILL = 2  # steps of zero length in a drive, per row, after which the row is left to the active set
+DONE, AT_BOUND = -1, -2  # what ends a step: w_i = 0, x_i at its bound; >= 0: the place that changes sides
+PIVOTS_PER_ROW = 200  # pivots of a solve per row of the problem, after which a driven row is left WAITING
+NEAR_ZERO = 1e-9  # |w| below this may have the wrong sign, due to rounding
+STANDSTILL = 2  # steps of length 0 in a drive, per row of the problem; then `refine_active_set` finishes the row
 
 
 # ---- one step of a drive ---------------------------------------------------------------------------------------------
 @kernel
 def find_direction(r1, i, sign):
-    """Computes place.dx and place.dw for a move of x_i by `sign`; returns (sum of |dx|, sum of dx^2).
+    """Computes place.dx and place.dw for a move of x_i by `sign`; returns (sum_abs_dx, sum_sq_dx).
 
-    dx_i = sign,  dx_C = -sign A_CC^-1 A_Ci,  dw = A dx.
+    dx_i = sign,  dx_C = -sign A_CC^-1 A_Ci,  dw = A dx;   sum_abs_dx = sum of |dx|,  sum_sq_dx = sum of dx^2.
     Reads: one.ell = L^-1 A_Ci.   Writes: place.dx, place.dw, one.y.
     """
-    blocks = i // 8 + 1
+    blocks = i // 8 + 1  # eights that hold places 0 to i
     clear_direction(r1, blocks)
     substitute_backward(r1, r1.one.ell, r1.one.y)
-    size, square = 1.0, 1.0  # those of dx_i = sign
+    # of dx_i = sign, to which those of dx_C are added
+    sum_abs_dx = 1.0
+    sum_sq_dx = 1.0
     for k in range(r1.one.nfactor[0]):
         p = r1.one.factor[k]
         if p >= 0:
             change = -sign * r1.one.y[k]
             r1.place.dx[p] = change
-            size = size + fabs(change)
-            square = square + change * change
+            sum_abs_dx = sum_abs_dx + fabs(change)
+            sum_sq_dx = sum_sq_dx + change * change
     r1.place.dx[i] = sign
     add_matrix_product(r1, r1.place.dx, r1.place.dw, i + 1, blocks)
-    return size, square
+    return sum_abs_dx, sum_sq_dx
 
 
 @kernel
 def step_to_bound(r1, j, best):
-    """Returns the step at which place j, between its bounds, reaches one, or `best` if that is shorter."""
-    speed, step = r1.place.dx[j], best
+    """Returns the step length at which place j, between its bounds, reaches one; `best` if `best` is shorter."""
+    speed = r1.place.dx[j]
+    step = best
     distance = r1.place.hi[j] - r1.place.x[j]
     if speed < 0.0:
         speed = -speed
@@ -114,13 +117,15 @@ def step_to_bound(r1, j, best):
 
 @kernel
 def step_to_zero_w(r1, j, best, noise):
-    """Returns the step at which w of place j, outside the factor, becomes 0; best if shorter or w moves away from 0.
+    """Returns the step length at which w of place j, outside the factor, becomes 0; `best` if `best` is shorter.
 
-    A waiting row, which depends on the factor's rows, stops the move at once if its w changes by more than `noise`.
+    A waiting row, which depends on the factor's rows, stops the move at once if its w changes.
+    noise: |dw| up to it is rounding, and counts as no change.
     """
-    speed, w, step = r1.place.dw[j], r1.place.w[j], best
+    speed, w = r1.place.dw[j], r1.place.w[j]
+    step = best
     state = r1.one.state[j]
-    # at the upper bound w <= 0: both signs change, so that w >= 0 falls in all cases
+    # at the upper bound w <= 0: with both signs changed, w >= 0 falls to 0 at either bound
     if state == UPPER:
         speed, w = -speed, -w
     if state == WAITING:
@@ -135,27 +140,28 @@ def step_to_zero_w(r1, j, best, noise):
 def may_end_step(r1, c, best, noise):
     """Checks whether any of the places 8 c to 8 c + 7 could end the step before `best`; if not, they are skipped.
 
-    Within `best`, x reaches a bound, or w reaches 0.  w of a place at a bound has its right sign, or is 0 up to
-    rounding (NEAR_ZERO), so that the sign is not checked here.
+    A place could end it if x reaches a bound or w reaches 0 within `best`.  The sign of w is not checked: w of a place
+    at a bound has the right sign, unless it is 0 up to rounding (NEAR_ZERO).   noise: |dw| up to it is rounding.
     """
     x8, w8, dx8, dw8 = eights(r1.place.x), eights(r1.place.w), eights(r1.place.dx), eights(r1.place.dw)
     x = x8[c]
     move = best * dx8[c]
     w, speed = fabs(w8[c]), fabs(dw8[c])
     meets_bound = (eights(r1.place.hi)[c] - x < move) | (x - eights(r1.place.lo)[c] < -move)
-    return any_(meets_bound | ((speed > noise) & ((w < best * speed) | (w < NEAR_ZERO))))
+    meets_zero_w = (speed > noise) & ((w < best * speed) | (w < NEAR_ZERO))
+    return any_(meets_bound | meets_zero_w)
 
 
 @kernel
-def find_step(r1, i, sign, size, square):
+def find_step(r1, i, sign, sum_abs_dx, sum_sq_dx):
     """Returns (step length, its end: DONE, AT_BOUND or the place that changes sides); the least place in a tie.
 
-    size, square: sum of |dx| and of dx^2, from `find_direction`.
+    sum_abs_dx, sum_sq_dx: sums of |dx| and dx^2, from `find_direction`.
     """
     best, end = INF, AT_BOUND
-    # w_i changes by dw_i per unit: it is 0 after |w_i| / (sign dw_i), unless A has no curvature along dx
+    # w_i is 0 after |w_i| / (sign dw_i), unless A has no curvature along dx: dx^T A dx = sign dw_i, as dw_C = 0
     curvature = sign * r1.place.dw[i]
-    if curvature > SMALLEST_PIVOT * square:
+    if curvature > SMALLEST_PIVOT * sum_sq_dx:
         best = fabs(r1.place.w[i]) / curvature
         end = DONE
     distance = r1.place.hi[i] - r1.place.x[i]
@@ -164,7 +170,7 @@ def find_step(r1, i, sign, size, square):
     if distance < best:
         best = distance
         end = AT_BOUND
-    noise = ROUNDING * size
+    noise = ROUNDING * sum_abs_dx  # rounding error of dw, since entries of A are at most about 1
     # places before i that change sides earlier: at a bound, or at w = 0
     for c in range((i + 7) // 8):
         if may_end_step(r1, c, best, noise):
@@ -182,7 +188,7 @@ def find_step(r1, i, sign, size, square):
 
 @kernel
 def add_drive_step(r1, i, step):
-    """Adds step dx to x and step dw to w of all places up to i."""
+    """Adds step * dx to x, and step * dw to w, of places 0 to i."""
     x8, w8, dx8, dw8 = eights(r1.place.x), eights(r1.place.w), eights(r1.place.dx), eights(r1.place.dw)
     for c in range(i // 8 + 1):
         x8[c] = x8[c] + step * dx8[c]
@@ -191,7 +197,7 @@ def add_drive_step(r1, i, step):
 
 @kernel
 def enter_factor(r1, p, t):
-    """Adds place p, whose w is 0, to the factor, given t = L^-1 A_Cp; returns 0 if it depends on C: it is not added."""
+    """Adds place p, whose w is 0, to the factor, given t = L^-1 A_Cp; returns 0 if p depends on C and stays out."""
     pivot = pivot_of(r1, p, t)
     enters = 0
     if is_independent(r1, t, pivot):
@@ -204,7 +210,7 @@ def enter_factor(r1, p, t):
 
 @kernel
 def change_side(r1, p, i):
-    """Place p, which ended a step of place i, leaves the factor at its bound, or enters the factor at w = 0."""
+    """Moves place p, which ended a step of place i, from the factor to its bound, or at w = 0 into the factor."""
     if r1.one.state[p] == BETWEEN:
         set_to_bound(r1, p, upper=r1.place.dx[p] > 0.0)
         remove_row(r1, p)
@@ -223,24 +229,24 @@ def drive_row(r1, i, noise):
     left WAITING if the step is unbounded, if too many steps have length 0, or after too many pivots.
     """
     sign = 1.0 if r1.place.w[i] < 0.0 else -1.0  # w_i increases with x_i
-    # rests: steps of length 0 that are left;  moving: 0 after the last step
-    rests = STANDSTILL * r1.one.n[0] + 8
-    moving = 1
+    zero_steps_left = STANDSTILL * r1.one.n[0] + 8  # steps of length 0 that are still allowed
+    moving = 1  # 0 after the last step
     while moving:
         reduce_matrix_row(r1, i, r1.one.ell)  # one.ell = L^-1 A_Ci, which the steps below read
         # w_i is already 0, up to rounding: no step (0 as a value of the type of `noise`)
         step = 0.0 * noise
         end = DONE
         if fabs(r1.place.w[i]) > noise:
-            size, square = find_direction(r1, i, sign)  # sums of |dx| and dx^2: scales of rounding
-            step, end = find_step(r1, i, sign, size, square)
+            sum_abs_dx, sum_sq_dx = find_direction(r1, i, sign)  # writes place.dx, place.dw
+            step, end = find_step(r1, i, sign, sum_abs_dx, sum_sq_dx)
         moving = 0
         if step == INF:  # nothing stops x_i: there is no solution
-            r1.one.state[i], r1.one.status[0] = WAITING, INFEASIBLE
-        elif step == 0.0 and rests == 0:  # too many steps of length 0
+            r1.one.state[i] = WAITING
+            r1.one.status[0] = INFEASIBLE
+        elif step == 0.0 and zero_steps_left == 0:  # too many steps of length 0
             r1.one.state[i] = WAITING
         else:
-            rests -= 1 if step == 0.0 else 0
+            zero_steps_left -= 1 if step == 0.0 else 0
             if step > 0.0:
                 add_drive_step(r1, i, step)
             if end == DONE:
@@ -253,16 +259,17 @@ def drive_row(r1, i, noise):
                 change_side(r1, end, i)
         r1.one.niter[0] = r1.one.niter[0] + 1
         if r1.one.niter[0] > PIVOTS_PER_ROW * r1.one.n[0] and moving:
-            r1.one.state[i], moving = WAITING, 0
+            r1.one.state[i] = WAITING
+            moving = 0
 
 
 @kernel
 def make_complementary(r1, i):
     """Makes place i complementary, and keeps all places before it so."""
-    product, row_size = multiply_row(r1, i)
+    product, sum_of_abs_terms = multiply_row(r1, i)
     b, lo, hi = r1.place.b[i], r1.place.lo[i], r1.place.hi[i]
     w = product - b
-    noise = ROUNDING * (row_size + fabs(b))
+    noise = ROUNDING * (sum_of_abs_terms + fabs(b))  # rounding error of w
     r1.place.w[i] = w
     # x_i = 0 is already complementary if w_i has the right sign for a bound at 0
     if lo == 0.0 and hi == 0.0:
@@ -277,32 +284,33 @@ def make_complementary(r1, i):
 
 # ---- all rows -------------------------------------------------------------------------------------------------------
 @kernel
-def make_all_complementary(r1, first, last):
-    """Makes places first to last - 1 complementary, one by one."""
-    for i in range(first, last):
+def make_all_complementary(r1, first, end):
+    """Makes places first to end - 1 complementary, one by one."""
+    for i in range(first, end):
         make_complementary(r1, i)
 
 
 @kernel
 def solve_part(r1, friction, start):
-    """Makes the rows with constant bounds complementary (friction = 0), or also those of friction (friction = 1).
+    """Makes the places before friction complementary (friction = 0), or those of friction (friction = 1).
 
-    With friction = 1 the others are already solved.  start: BLOCK, all rows at once, or BY_ROWS.
+    friction = 1: the places before friction are already complementary, and stay so.
+    start: BLOCK, all rows at once, or BY_ROWS.
     """
     nconstant, n = r1.one.nconstant[0], r1.one.n[0]
-    first, last = (nconstant, n) if friction else (0, nconstant)
+    first, end = (nconstant, n) if friction else (0, nconstant)  # places first to end - 1
     done = 0
     if start == BLOCK:
-        done = start_with_all(r1, first, last)
+        done = start_with_all(r1, first, end)
         if done == 0:
-            # the block start failed: everything is solved again from x = 0; with friction = 1 first the rows without
-            # friction, by the block start or, if that fails, too, row by row
+            # the block start failed and left no valid x: all places are solved again from x = 0.  If friction = 1, the
+            # places before friction come first: by the block start or, if that fails, row by row
             set_zero_solution(r1)
-            if friction and start_with_all(r1, first=0, last=nconstant) == 0:
+            if friction and start_with_all(r1, first=0, end=nconstant) == 0:
                 set_zero_solution(r1)
-                make_all_complementary(r1, first=0, last=nconstant)
+                make_all_complementary(r1, first=0, end=nconstant)
     if done == 0:
-        make_all_complementary(r1, first, last)
+        make_all_complementary(r1, first, end)
 
 
 @kernel
@@ -326,7 +334,7 @@ def principal_pivoting(r1, policy, passes, start):
         limit_friction(r1)
         solve_part(r1, friction=1, start=start)
     active_set_passes = 4 * n + 16  # limit; after a regular pivoting there is one pass
-    # loosening=1.0: |w| up to its rounding error is accepted
+    # loosening=1.0: |w| up to once its rounding error counts as 0
     used_passes = refine_active_set(r1, active_set_passes, loosening=1.0)
     settled = 1
     if policy == CONSISTENT and r1.one.nconstant[0] < n:

@@ -1,8 +1,8 @@
 """The Delassus matrix A = Y Y^T + cfm / h of one island of one world.
 
-The island's rows are columns of a panel with a row per dof, so eight entries of a row of A are computed at
-once:  A_a = sum over the dofs i of row a of y_ai (y_0i, y_1i, ...).  Columns descend, so A is bitwise symmetric and
-independent of the rows of other worlds in the tile.
+The panel is Y^T of the island, with a row per dof and a column per row of the island.  So eight entries of a row of A
+are computed at once:  A_a = sum over the dofs i of row a of y_ai (y_0i, y_1i, ...).  All sums run over descending dofs,
+so A is bitwise symmetric and independent of the rows of other worlds in the tile.
 Symbols: a: a row of the island, of one.n, row r = one.row[a] of the tile;  i: a dof, lcp.col[e] for an entry e of row
     r;  row r has colnum[r] entries, at lcp.col[coladr[r] ...] and lcp.Y[rowadr[r] ...].
 Layout: y_ai = place.A[8 * blocks * i + a] in the panel, A_ab = one.A[8 * blocks * a + b], with rows of `blocks` eights
@@ -14,22 +14,22 @@ from featherlane.engine.prelude import *
 
 @kernel
 def clear_panel(d, blocks):
-    """Clears the panel at the dofs of the island's rows; rows that share their columns are cleared once."""
+    """Clears the panel's rows of all dofs of the island; consecutive rows that share their dofs are handled once."""
     panel8 = eights(d.place.A)
-    last = -1
+    previous = -1
     for a in range(d.one.n[0]):
         first = d.lcp.coladr[d.one.row[a]]
-        if first != last:
-            last = first
+        if first != previous:
+            previous = first
             for e in range(first, first + d.lcp.colnum[d.one.row[a]]):
-                row = d.lcp.col[e] * blocks
+                panel_row = d.lcp.col[e] * blocks  # its first eight
                 for block in range(blocks):
-                    panel8[row + block] = 0.0
+                    panel8[panel_row + block] = 0.0
 
 
 @kernel
 def fill_panel(d, blocks, lane):
-    """Copies y of the island's rows, in the world of `lane`, to the panel.  The solver does not use place.A yet."""
+    """Copies y of the island's rows, in the world of `lane`, to the panel: place.A, which pivoting overwrites later."""
     clear_panel(d, blocks)
     for a in range(d.one.n[0]):
         r = d.one.row[a]
@@ -40,15 +40,15 @@ def fill_panel(d, blocks, lane):
 
 @kernel
 def compute_delassus_row(d, blocks, a):
-    """Computes row a of one.A from the panel, without the softness."""
+    """Computes row a of Y Y^T from the panel, in one.A; the CFM is not included."""
     panel8, A8 = eights(d.place.A), eights(d.one.A)
     r = d.one.row[a]
     first = d.lcp.coladr[r]
     for block in range(blocks):
         sums = 0.0 * panel8[d.lcp.col[first] * blocks + block]  # eight zeros
         for e in range(first, first + d.lcp.colnum[r]):
-            row = d.lcp.col[e] * blocks
-            sums = fma(d.place.A[8 * row + a], panel8[row + block], sums)
+            panel_row = d.lcp.col[e] * blocks  # its first eight
+            sums = fma(d.place.A[8 * panel_row + a], panel8[panel_row + block], sums)
         A8[a * blocks + block] = sums
 
 
@@ -66,5 +66,5 @@ def form_delassus(d, lane):
     fill_panel(d, blocks, lane)
     for a in range(n):
         compute_delassus_row(d, blocks, a)
-        # the diagonal of lcp.diag includes the softness
+        # lcp.diag is the diagonal of A with the CFM
         d.one.A[8 * blocks * a + a] = read_lane(d.lcp.diag, d.one.row[a], lane)

@@ -5,13 +5,13 @@
 There are one.nfactor rows, one.ngap of them gaps.  Row k of the factor belongs to place p = one.factor[k] of the
 pivoting, and one.slot[p] = k.  A row that enters is the last one.  A row that leaves becomes a gap: a row of the
 identity with one.factor[k] = -1 and one.D[k] = 0.  Its column becomes a positive rank-one update of the rows behind it.
-The factor is rebuilt if gaps take more than a quarter of it.
+The factor is rebuilt if more than a quarter of its rows are gaps.
 
 Layout: one.L stores L^T by rows, so that a substitution adds whole rows: (L^T)_kj = one.L[k * stride + j], with stride
 the number of rows rounded up to a multiple of eight.  one.D stores 1 / D.  `eights(one.L)` is the same array in vectors
 of eight adjacent numbers, here called eights: eight k * row_eights + c holds columns 8 c to 8 c + 7 of row k.
 Symbols: r1: the record of the problem (one.* and place.*);  p: a place;  k, j: rows of the factor;  c, e: eights;
-    t: a row in place of A_Cp, then L^-1 A_Cp.
+    t: an array over the factor's rows, A_Cp or L^-1 A_Cp.
 Source: R. W. Cottle and G. B. Dantzig, "Complementary pivot theory of mathematical programming" (1968); Gill, Golub,
     Murray and Saunders, "Methods for modifying matrix factorizations" (1974), method C1.
 """
@@ -38,10 +38,10 @@ def sum_of_eight(values, first):
 
 @kernel
 def clear_factor_matrix(r1):
-    """Clears one.L: the entries below the diagonal of L^T stay 0, and those behind its last row are finite.
+    """Clears one.L: the entries below the diagonal of L^T and behind its last row are 0 from then on.
 
-    Substitutions read the last eight rows even if there are fewer.  Another problem may have left non-finite values
-    there, and 0 times these must be 0.
+    Substitutions read eight rows at a time, so also rows behind the factor.  Another problem may have left non-finite
+    values there, whose products with 0 would be NaN.
     """
     LT = eights(r1.one.L)
     row_eights = eights_per_row(r1)
@@ -64,12 +64,12 @@ def clear_factor(r1):
 def gather_matrix_row(r1, p, t):
     """Sets t = A_Cp, row p of A in the factor's columns; 0 in its gaps and behind it, up to a multiple of eight."""
     nfactor = r1.one.nfactor[0]
-    row = p * 8 * eights_per_row(r1)
+    A_p = p * 8 * eights_per_row(r1)  # index of row p of A
     for k in range(nfactor):
-        column = r1.one.factor[k]
+        place = r1.one.factor[k]  # its column of A
         t[k] = 0.0
-        if column >= 0:
-            t[k] = r1.place.A[row + column]
+        if place >= 0:
+            t[k] = r1.place.A[A_p + place]
     for k in range(nfactor, (nfactor + 7) // 8 * 8):
         t[k] = 0.0
 
@@ -88,7 +88,7 @@ def gather_negative_w(r1):
 def solve_triangle_forward(LT, corner, stride, t, start):
     """Computes t <- L^-1 t for eight numbers of t from `start` on; returns the result with the opposite sign.
 
-    The triangle of L^T for these numbers is 8 x 8; its first entry is LT[corner].
+    LT[corner] is the first entry of their 8 x 8 triangle of L^T, and `stride` the length of a row of L^T.
     """
     y = tuple(t[start + r] for r in range(8))
     # column k of L subtracts y_k times itself from the numbers behind k
@@ -103,7 +103,7 @@ def solve_triangle_forward(LT, corner, stride, t, start):
 def solve_triangle_backward(LT, corner, stride, y, start):
     """Computes y <- L^-T y for eight numbers of y from `start` on.
 
-    The triangle of L^T for these numbers is 8 x 8; its first entry is LT[corner].
+    LT[corner] is the first entry of their 8 x 8 triangle of L^T, and `stride` the length of a row of L^T.
     """
     x = tuple(y[start + r] for r in range(8))
     # column k of L^T subtracts x_k times itself from the numbers before k
@@ -122,10 +122,10 @@ def substitute_forward(r1, t):
     LT8, t8 = eights(r1.one.L), eights(t)
     count = (nfactor + 7) // 8
     for c in range(count):
-        # first row of the eight; index in LT8 of its diagonal block
-        start = 8 * c
-        corner = 8 * c * row_eights + c
+        start = 8 * c  # first of these eight rows
+        corner = 8 * c * row_eights + c  # index in LT8 of the first row of their triangle
         minus_y = solve_triangle_forward(LT, corner=8 * corner, stride=8 * row_eights, t=t, start=start)
+        # row k of L^T holds column k of L: it updates all numbers behind, eight at a time
         for e in range(1, count - c):
             rest = t8[c + e]
             for k in unrolled(range(8)):
@@ -143,20 +143,19 @@ def substitute_backward(r1, t, y):
     t8, Dinv8 = eights(t), eights(r1.one.D)
     count = (nfactor + 7) // 8
     for back in range(count):
-        c = count - 1 - back  # from the last eight rows: L^T
-        # first row of the eight; index in LT8 of its diagonal block
-        start = 8 * c
-        corner = 8 * c * row_eights + c
+        c = count - 1 - back
+        start = 8 * c  # first of these eight rows
+        corner = 8 * c * row_eights + c  # index in LT8 of the first row of their triangle
         y8[c] = t8[c] * Dinv8[c]
-        # subtracts the products of these eight rows of L^T with y of the rows behind, already solved (back = 0: none)
-        if back:
+        # subtracts the products of these eight rows of L^T with y of the rows behind, which are already solved
+        if back:  # else there are no rows behind
             solved = y8[c + 1]
             sums = tuple(LT8[corner + k * row_eights + 1] * solved for k in range(8))
             for e in range(2, back + 1):
                 block = corner + e
                 solved = y8[c + e]
                 sums = tuple(fma(LT8[block + k * row_eights], solved, sums[k]) for k in range(8))
-            # the sum of lanes: one eight per row, in one.sum
+            # adds the eight lanes of each row's sums, in one.sum: eight k is that of row start + k
             for k in unrolled(range(8)):
                 sum8[k] = sums[k]
             for k in range(8):
@@ -182,17 +181,18 @@ def pivot_of(r1, p, t):
 
 @kernel
 def is_independent(r1, t, pivot):
-    """Checks that the pivot of a row exceeds rounding, with t = L^-1 A_Cp.  Overwrites one.y.
+    """Checks that the pivot of place p exceeds rounding, given t = L^-1 A_Cp.  Overwrites one.y.
 
-    The pivot is y^T A y with y = (-A_CC^-1 A_Cp, 1), so a doubtful one is compared with y^T y.
+    The pivot is y^T A y with y = (-A_CC^-1 A_Cp, 1).  A doubtful one is compared with SMALLEST_PIVOT y^T y, since A is
+    about 1.  Others need no y: they are below SMALLEST_PIVOT, or large enough.
     """
     least = SMALLEST_PIVOT
     if least < pivot < DOUBTFUL:
         substitute_backward(r1, t, r1.one.y)
-        size = 1.0
+        square = 1.0  # y^T y; one.y = A_CC^-1 A_Cp
         for k in range(r1.one.nfactor[0]):
-            size += r1.one.y[k] * r1.one.y[k]
-        least = SMALLEST_PIVOT * size
+            square += r1.one.y[k] * r1.one.y[k]
+        least = SMALLEST_PIVOT * square
     return pivot > least
 
 
@@ -204,7 +204,8 @@ def append_factor_row(r1, p, t, pivot):
     for k in range(last):
         r1.one.L[k * stride + last] = t[k] * r1.one.D[k]
     r1.one.D[last] = 1.0 / pivot
-    r1.one.factor[last], r1.one.slot[p] = p, last
+    r1.one.factor[last] = p
+    r1.one.slot[p] = last
     r1.one.nfactor[0] = last + 1
 
 
@@ -219,23 +220,24 @@ def drop_last_rows(r1):
 
 
 @kernel
-def update_rows_behind(r1, left):
-    """Refactors the rows behind the leaving row `left` of the factor: L' D' L'^T = L D L^T + weight column column^T.
+def update_rows_behind(r1, leaving):
+    """Refactors the rows behind row `leaving` of the factor: L' D' L'^T = L D L^T + weight column column^T.
 
-    First, weight is the pivot of the leaving row, and column its column of L.  Method C1 goes through the rows j, and
-    keeps the weight and the column of the update that is left for the rows behind j.  Overwrites one.turn: column.
+    At first, weight is the pivot of the leaving row, and column its column of L.  Method C1 goes through the rows j;
+    after row j, weight and column are those of the update of the rows behind j.  Overwrites one.turn, with column.
     """
     nfactor = r1.one.nfactor[0]
     row_eights = eights_per_row(r1)
     LT8 = eights(r1.one.L)
     column = r1.one.turn
     column8 = eights(r1.one.turn)
-    first = left // 8  # eights, from that of the leaving row on
+    # eights first to end - 1 hold the rows from the leaving one on
+    first = leaving // 8
     end = (nfactor + 7) // 8
     for c in range(first, end):
-        column8[c] = LT8[left * row_eights + c]
-    weight = 1.0 / r1.one.D[left]
-    for j in range(left + 1, nfactor):
+        column8[c] = LT8[leaving * row_eights + c]
+    weight = 1.0 / r1.one.D[leaving]
+    for j in range(leaving + 1, nfactor):
         entry = column[j]
         if entry != 0.0:  # else row j does not change
             column[j] = 0.0
@@ -246,21 +248,21 @@ def update_rows_behind(r1, left):
             weight = weight * pivot * inverse
             r1.one.D[j] = inverse
             # column' = column - entry l_j,  l_j' = l_j + beta column'
-            row = j * row_eights
+            l_j = j * row_eights  # index in LT8 of column j of L, which is row j of L^T
             for c in range(j // 8, end):
-                rest = fma(-entry, LT8[row + c], column8[c])
+                rest = fma(-entry, LT8[l_j + c], column8[c])
                 column8[c] = rest
-                LT8[row + c] = fma(beta, rest, LT8[row + c])
+                LT8[l_j + c] = fma(beta, rest, LT8[l_j + c])
 
 
 @kernel
 def refactor(r1):
-    """Rebuilds the factor without gaps, its rows in the order in which they entered.  Overwrites one.turn."""
+    """Rebuilds the factor without gaps; its rows keep their order.  Overwrites one.turn."""
     nfactor = r1.one.nfactor[0]
     clear_factor(r1)
     for k in range(nfactor):
         p = r1.one.factor[k]
-        # one.factor[k] is read before it is overwritten: the new factor has at most k rows here
+        # the new factor has at most k rows here, so one.factor[k] is not overwritten yet
         if p >= 0:
             gather_matrix_row(r1, p, r1.one.turn)
             substitute_forward(r1, r1.one.turn)
@@ -270,17 +272,18 @@ def refactor(r1):
 @kernel
 def remove_row(r1, p):
     """Removes place p from the factor: its row becomes a gap.  Overwrites one.turn."""
-    left = r1.one.slot[p]
+    leaving = r1.one.slot[p]
     row_eights = eights_per_row(r1)
     LT8 = eights(r1.one.L)
-    update_rows_behind(r1, left)
-    # row `left` of L^T, then its column `left`
-    for c in range(left // 8, row_eights):
-        LT8[left * row_eights + c] = 0.0
-    for k in range(left):
-        r1.one.L[k * 8 * row_eights + left] = 0.0
-    r1.one.D[left] = 0.0
-    r1.one.factor[left], r1.one.slot[p] = -1, -1
+    update_rows_behind(r1, leaving)
+    # row `leaving` of L^T, then its column
+    for c in range(leaving // 8, row_eights):
+        LT8[leaving * row_eights + c] = 0.0
+    for k in range(leaving):
+        r1.one.L[k * 8 * row_eights + leaving] = 0.0
+    r1.one.D[leaving] = 0.0
+    r1.one.factor[leaving] = -1
+    r1.one.slot[p] = -1
     r1.one.ngap[0] = r1.one.ngap[0] + 1
     drop_last_rows(r1)
     # gaps may take at most a quarter of the factor

@@ -50,12 +50,13 @@ from featherlane.engine.solver.lcp.pivot.scaled_problem import (
 )
 
 SETTLED = 1e-11  # change of a limit, relative to the largest one, at a fixed point
-LOOSE = 32.0  # times rounding: accepted w of rows between their bounds, since each correction moves x, and thus the
-# limits, in an ill-conditioned problem
-SHORTEST = 0.01  # fraction of Newton's step
-NEWTON = 6  # Newton steps between two attempts to converge by sweeps
-SWEEPS = 10  # sweeps of an attempt, per Newton step so far
-SINGULAR = 1e-12  # pivot threshold; the diagonal is about 1
+# |w| up to LOOSE times its rounding error counts as 0: in an ill-conditioned problem, each correction of a smaller w
+# would move x, and thus the limits
+LOOSE = 32.0
+SHORTEST = 0.01  # fraction of Newton's step that is not halved again
+NEWTON = 6  # Newton steps between two restarts by sweeps
+SWEEPS = 10  # sweeps of a restart, per Newton step so far
+SINGULAR = 1e-12  # a smaller pivot of the limits' system counts as 0; its diagonal is about 1
 
 
 # ---- the limits that follow from x -----------------------------------------------------------------------------------
@@ -64,9 +65,8 @@ def friction_limit(r1, i):
     """Returns the friction limit of place i at the present x: mu |x_normal| + add, scaled."""
     k = r1.one.order[i]
     normal = r1.one.place[r1.one.findex[k]]
-    # in units of the rows; add >= 0
-    force = fabs(r1.place.x[normal]) * r1.place.scale[normal]
-    limit = fabs(r1.one.add[k])
+    force = fabs(r1.place.x[normal]) * r1.place.scale[normal]  # |x_normal|, unscaled
+    limit = fabs(r1.one.add[k])  # add >= 0: fabs turns -0 into 0
     # without force there is no friction, whatever mu: inf * 0 would be NaN
     if force > 0.0:
         limit = limit + r1.one.hi[k] * force
@@ -84,7 +84,7 @@ def limit_friction(r1):
 
 @kernel
 def limit_mismatch(r1):
-    """Returns (largest |limit at the present x - limit in effect|, largest limit), finite limits only."""
+    """Returns (largest |limit that follows from x - limit in effect|, largest limit from x), of finite limits."""
     change, largest = 0.0, 0.0
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
         limit = friction_limit(r1, i)
@@ -96,7 +96,10 @@ def limit_mismatch(r1):
 
 @kernel
 def move_with_limits(r1):
-    """Moves x with its friction limits: rows at a limit stay there, others are clipped, or wait at an infinite one."""
+    """Moves x of friction rows after their limits: rows at a limit stay at it, others are clipped to it.
+
+    A row at a limit that has become infinite keeps its x, and is WAITING.
+    """
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
         state = r1.one.state[i]
         if r1.place.hi[i] == INF:
@@ -114,9 +117,9 @@ def move_with_limits(r1):
 # ---- limits and forces together --------------------------------------------------------------------------------------
 @kernel
 def list_slipping(r1):
-    """Appends slipping friction places to one.factor, behind the factor's; returns how many.
+    """Lists the slipping places whose limits depend on x_C in one.factor, behind the factor's; returns how many.
 
-    Only those count whose normal is in the factor and whose mu is positive and finite: their limit depends on x_C.
+    The limit depends on x_C if the normal is in the factor, and mu > 0.  Places with an infinite mu are left out.
     """
     nfactor = r1.one.nfactor[0]
     count = 0
@@ -140,10 +143,11 @@ def write_limit_system(r1, count):
     """Writes Newton's system for the limits l of the `count` slipping places to one.L, behind the factor's rows.
 
     dl_i - sum over j of (d limit_i / d l_j) dl_j = limit_i(x) - l_i,   limit_i(x) = mu_i |x_normal| + add_i
-    With x_j = side_j l_j, x_C = A_CC^-1 (b_C - A_Cj x_j - ...), y = A_CC^-1 A_Cj:
+    With x_j = side_j l_j and x_C = A_CC^-1 (b_C - sum over j of A_Cj x_j), the derivative is, for y = A_CC^-1 A_Cj,
 
         d limit_i / d l_j = -mu_i sgn(x_normal) side_j y_normal
 
+    i, j: positions in the list of slipping places;  q, p: the places there;  normal: that of q.
     Entry (i, j) is one.L[(nfactor + i) * stride + j], the right-hand side is column `count`.
     """
     nfactor = r1.one.nfactor[0]
@@ -158,12 +162,12 @@ def write_limit_system(r1, count):
             q = r1.one.factor[nfactor + i]
             k = r1.one.order[q]
             normal = r1.one.place[r1.one.findex[k]]
-            # mu sgn(x_normal), in scaled units
-            mu = r1.one.hi[k] * r1.place.scale[normal] / r1.place.scale[q]
+            # d limit_i / d x_normal = mu sgn(x_normal), scaled
+            slope = r1.one.hi[k] * r1.place.scale[normal] / r1.place.scale[q]
             if r1.place.x[normal] < 0.0:
-                mu = -mu
-            delta = 1.0 if i == j else 0.0
-            r1.one.L[(nfactor + i) * stride + j] = delta + mu * side_of(r1, p) * r1.one.y[r1.one.slot[normal]]
+                slope = -slope
+            identity = 1.0 if i == j else 0.0
+            r1.one.L[(nfactor + i) * stride + j] = identity + slope * side_of(r1, p) * r1.one.y[r1.one.slot[normal]]
     for i in range(count):
         q = r1.one.factor[nfactor + i]
         r1.one.L[(nfactor + i) * stride + count] = friction_limit(r1, q) - r1.place.hi[q]
@@ -173,35 +177,36 @@ def write_limit_system(r1, count):
 def solve_limit_system(r1, first, count):
     """Solves the system of `write_limit_system` by Gauss-Jordan elimination with row exchanges; returns 0 if singular.
 
-    first: its first row in one.L, so entry (i, j) is system[(first + i) * stride + j].  Column `count`, the right-hand
-    side, ends with the solution.
+    first: row of one.L that holds the first of its `count` rows: entry (i, j) is system[(first + i) * stride + j].
+    Column `count` holds the right-hand side, then the solution.
     """
     system = r1.one.L
     stride = 8 * eights_per_row(r1)
     regular = 1
     for j in range(count):
+        # exchanges row j and the row `best` with the largest entry in column j, from row j on
         best = j
         for i in range(j + 1, count):
             if fabs(system[(first + i) * stride + j]) > fabs(system[(first + best) * stride + j]):
                 best = i
-        # exchanges rows j and best
-        pivot_row, best_row = (first + j) * stride, (first + best) * stride
+        # indices in `system` of column 0 of these rows
+        row_j, row_best = (first + j) * stride, (first + best) * stride
         for c in range(j, count + 1):  # columns before j are already eliminated
-            x, y = system[pivot_row + c], system[best_row + c]
-            system[pivot_row + c], system[best_row + c] = y, x
-        if fabs(system[pivot_row + j]) < SINGULAR:
+            entry_j, entry_best = system[row_j + c], system[row_best + c]
+            system[row_j + c], system[row_best + c] = entry_best, entry_j
+        if fabs(system[row_j + j]) < SINGULAR:
             regular = 0
         else:
             for i in range(count):
-                row = (first + i) * stride
+                row_i = (first + i) * stride
                 if i != j:
-                    multiple = system[row + j] / system[pivot_row + j]
+                    multiple = system[row_i + j] / system[row_j + j]
                     for c in range(j, count + 1):
-                        system[row + c] = system[row + c] - multiple * system[pivot_row + c]
+                        system[row_i + c] = system[row_i + c] - multiple * system[row_j + c]
     if regular:
         for j in range(count):
-            row = (first + j) * stride
-            system[row + count] = system[row + count] / system[row + j]
+            row_j = (first + j) * stride
+            system[row_j + count] = system[row_j + count] / system[row_j + j]
     return regular
 
 
@@ -209,7 +214,7 @@ def solve_limit_system(r1, first, count):
 def move_slipping(r1, count):
     """Adds the solution dl of `solve_limit_system` to the limits, and moves x with them.
 
-    x_C moves by -A_CC^-1 A_CN dx_N, so that w_C stays.   N: the `count` slipping places.
+    Slipping places N move by dx_N to their new limits, and x_C by -A_CC^-1 A_CN dx_N, so that w_C stays 0.
     Reads: dl in column `count` of one.L, behind the factor's rows.
     """
     n, nfactor = r1.one.n[0], r1.one.nfactor[0]
@@ -217,13 +222,14 @@ def move_slipping(r1, count):
     clear_direction(r1, row_eights)
     for i in range(count):
         p = r1.one.factor[nfactor + i]
+        # old limit + dl_i; a limit is never negative
         limit = fmax(r1.place.hi[p] + r1.one.L[(nfactor + i) * 8 * row_eights + count], 0.0)
         x = side_of(r1, p) * limit
         r1.place.dx[p] = x - r1.place.x[p]
         r1.place.lo[p] = -limit
         r1.place.hi[p], r1.place.x[p] = limit, x
     add_matrix_product(r1, r1.place.dx, r1.place.dw, n, row_eights)
-    # one.y = -A_CC^-1 dw_C, with one.turn as its right-hand side; the factor has no gaps here
+    # one.y = -A_CC^-1 dw_C, with one.turn = -dw_C first; `solve_slipping` has removed the gaps of the factor
     for k in range((nfactor + 7) // 8 * 8):
         r1.one.turn[k] = -r1.place.dw[r1.one.factor[k]] if k < nfactor else 0.0
     substitute_forward(r1, r1.one.turn)
@@ -240,7 +246,7 @@ def solve_slipping(r1):
 
     Reads and writes: place.lo, place.hi, place.x.   Scratch: rows of one.L that the factor does not use.
     """
-    # the system's rows must follow the factor's without gaps
+    # without gaps, the rows behind the factor suffice for the system, and every one.factor[k] is a place
     if r1.one.ngap[0] > 0:
         refactor(r1)
     count = list_slipping(r1)
@@ -251,16 +257,16 @@ def solve_slipping(r1):
         write_limit_system(r1, count)
         if solve_limit_system(r1, nfactor, count):
             move_slipping(r1, count)
-        # rows of one.L behind the factor stay 0
+        # rows of one.L behind the factor must be 0 again, as `clear_factor_matrix` sets them
         for c in range(nfactor * row_eights, (nfactor + count) * row_eights):
             LT8[c] = 0.0
 
 
 @kernel
 def find_target_limits(r1):
-    """Sets the start and the target of a step of the limits, by place, in two arrays that are free here.
+    """Sets one.best to the limits in effect, and one.upper to the limits that follow from x after a Newton step.
 
-    one.best: the limits in effect;  one.upper: those that follow from x after `solve_slipping`.
+    Both are by place, start and target of `move_limits`.  one.upper is free until `unload_places`.
     """
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
         r1.one.best[i] = r1.place.hi[i]
@@ -285,7 +291,10 @@ def move_limits(r1, fraction):
 # ---- the fixed point --------------------------------------------------------------------------------------------
 @kernel
 def gauss_seidel_sweep(r1):
-    """Runs one sweep of projected Gauss-Seidel, x_i <- clip(x_i - w_i / A_ii); sets a friction limit before its row."""
+    """Runs one sweep of projected Gauss-Seidel, x_i <- clip(x_i - w_i / A_ii).
+
+    The limit of a friction row is updated from x before the row's step.
+    """
     n = r1.one.n[0]
     stride = 8 * eights_per_row(r1)
     for i in range(n):
@@ -317,31 +326,31 @@ def set_states_from_x(r1):
 
 
 @kernel
-def move_to_target_limits(r1, before, left, active_set_passes):
-    """Takes a Newton step of the limits; tries half of it while the mismatch of the limits hardly falls.
+def move_to_target_limits(r1, old_mismatch, trials_left, active_set_passes):
+    """Takes a Newton step of the limits, halved until their mismatch (`limit_mismatch`) falls enough.
 
-    before: mismatch at the start; left: trials that are left; active_set_passes: see `settle_friction`.
-    Returns (1 if the limits are settled, mismatch, trials that are left).
+    old_mismatch: before the step;  trials_left: trial steps that are left;  active_set_passes: see `settle_friction`.
+    Returns (1 if the limits are settled, mismatch, trials_left).
     """
     find_target_limits(r1)
     fraction, trying = 1.0, 1
     while trying:
         move_limits(r1, fraction)
-        count = refine_active_set(r1, active_set_passes, loosening=LOOSE)
-        left -= 1
+        used_passes = refine_active_set(r1, active_set_passes, loosening=LOOSE)
+        trials_left -= 1
         mismatch, largest = limit_mismatch(r1)
-        # one pass: x is already the minimum at these limits
-        settled = 1 if count == 1 and mismatch <= SETTLED * largest else 0
-        # a fraction of the step should reduce the mismatch by this fraction of it; a quarter of that is enough
-        falls_less = mismatch > (1.0 - 0.25 * fraction) * before
-        trying = 1 if falls_less and left > 0 and settled == 0 and fraction > SHORTEST else 0
+        # one pass: x was already the minimum at these limits
+        settled = 1 if used_passes == 1 and mismatch <= SETTLED * largest else 0
+        # if no row changes its side, the mismatch falls by `fraction` of the old one; a quarter of that suffices
+        falls_less = mismatch > (1.0 - 0.25 * fraction) * old_mismatch
+        trying = 1 if falls_less and trials_left > 0 and settled == 0 and fraction > SHORTEST else 0
         fraction = 0.5 * fraction
-    return settled, mismatch, left
+    return settled, mismatch, trials_left
 
 
 @kernel
 def restart_by_sweeps(r1, sweeps, active_set_passes):
-    """Runs Gauss-Seidel sweeps, and starts again from the states and limits that they find; returns the mismatch."""
+    """Runs Gauss-Seidel sweeps, and sets states and limits from their x; returns the mismatch of the limits."""
     for _ in range(sweeps):
         gauss_seidel_sweep(r1)
     set_states_from_x(r1)
@@ -360,9 +369,9 @@ def settle_friction(r1, passes, active_set_passes):
     """
     mismatch, _ = limit_mismatch(r1)
     settled, rounds = 0, 0
-    left = passes  # trial steps that are left
-    while left > 0 and settled == 0:
-        settled, mismatch, left = move_to_target_limits(r1, mismatch, left, active_set_passes)
+    trials_left = passes
+    while trials_left > 0 and settled == 0:
+        settled, mismatch, trials_left = move_to_target_limits(r1, mismatch, trials_left, active_set_passes)
         rounds += 1
         if rounds % NEWTON == 0 and settled == 0:
             mismatch = restart_by_sweeps(r1, SWEEPS * rounds, active_set_passes)

@@ -1,18 +1,19 @@
 """Block principal pivoting for dense problems, W of one structure at once.
 
-With the present set C of free rows and all others at bounds, x_C solves A_CC x_C = b_C - A_CN x_N.  Then every row that
-violates its condition changes sides at once: a free one beyond a bound goes to it, one at a bound whose w has the wrong
-sign becomes free.  Three to six passes are usually enough.  If sets repeat, the method never ends, so a world stops
-after some passes, and leaves the problem to single pivots (lane_by_lane.py).
+With the present set C of free rows and the set N of rows at a bound, x_C solves A_CC x_C = b_C - A_CN x_N.  Then all
+rows that violate their condition change sides at once: a free row beyond a bound goes to the bound, and a row at a
+bound whose w has the wrong sign becomes free.  Three to six passes are usually enough.  If sets repeat, the method
+never ends, so a world stops after some passes, and leaves the problem to single pivots (lane_by_lane.py).
 
 A_CC is factored again in each pass, as L D L^T of all rows that are free in any world, so all worlds of a tile share
-the order of elimination.  The matrix has zeros in a row at its bound, so 1 / D and the row of L are 0: it adds exact
-zeros to all sums, and a world's result is bitwise independent of the free rows of other worlds.
+the order of elimination.  In a world in which such a row is at a bound, its row of the matrix is 0, so that 1 / D and
+its row of L are 0.  It adds exact zeros to all sums: a world's result is bitwise independent of the free rows of other
+worlds.
 
 Friction is *frozen*, as in ODE: first all other rows are solved, with x = 0 in those of friction, then all of them
 at the resulting limits.
-Symbols: i, j: rows of the problem;  a, b: active rows, which are free in some world, row lcp.order[a].   least: a
-    pivot that is not above it counts as 0 (SINGULAR);  live: mask of unsolved worlds.
+Symbols: i, j: rows of the problem;  a, b: active rows, which are free in some world: row lcp.order[a] of the problem;
+    least: pivots up to it count as 0 (SINGULAR);  live: mask of unsolved worlds.
     `x + 0.0`: a copy of x, in which -0 becomes 0;  `place_w`: w = A x - b;  `finish_at`: residual and status.
 Buffers: lcp.lower, lcp.upper: lower and upper limits in effect;  lcp.dx: change of x;  lcp_dx: by active row, of the
     substitutions;  lcp_state: the sets, see OPEN;  lcp_L: the packed factor of the active rows (packed_factor.py).
@@ -28,9 +29,11 @@ from featherlane.engine.solver.lcp.sweep.product import dense_dot, place_w
 from featherlane.engine.solver.lcp.sweep.projection import largest_diagonal
 from featherlane.engine.solver.lcp.sweep.residual import finish_at
 
-SINGULAR = 1e-13  # of the largest diagonal: with a smaller pivot, the row's x does not change
-EXACT = 1e-12  # smaller violations of a bound, relative to the largest x (of w: scaled by the diagonal), are rounding
-OPEN = 0.0  # in lcp_state for a free row: -1 for a row at its lower bound, 1 at its upper one
+SINGULAR = 1e-13  # pivots up to this, relative to the largest diagonal, count as 0: the row's x does not change
+# rounding: violations of a bound up to EXACT times the size of x, and w of the wrong sign up to EXACT times the size of
+# x times the largest diagonal
+EXACT = 1e-12
+OPEN = 0.0  # lcp_state of a free row; -1: at its lower bound, 1: at its upper one
 
 
 # ---- L D L^T of the free rows ----------------------------------------------------------------------------------------
@@ -53,7 +56,10 @@ def is_free_row(p, a):
 
 @kernel
 def active_entry(p, unused, a, b, diagonal):
-    """Returns the entry of A of active rows a and b; 0 if row a is at a bound."""
+    """Returns the entry of A of active rows a and b; 0 in worlds in which row a is at a bound.
+
+    unused, diagonal: arguments of every entry of `packed_factor`, not needed here.
+    """
     return where(is_free_row(p, a), p.lcp.A[p.lcp.order[a] * p.lcp.n[0] + p.lcp.order[b]], 0.0)
 
 
@@ -62,7 +68,7 @@ _factor = packed_factor(active_entry)
 
 @kernel
 def factor_active_rows(p, count, least):
-    """Computes lcp_L = L, 1 / D of `count` active rows; 1 / D, row and column of L are 0 at a bound."""
+    """Computes lcp_L: L and 1 / D of `count` active rows; for a row at a bound 1 / D, row and column of L are 0."""
     _factor(p, 0, p.lcp_L, count, least)
 
 
@@ -92,14 +98,14 @@ def list_changed_rows(p):
 
 @kernel
 def add_columns(p, first, count):
-    """Adds `count` columns of A, those of the rows lcp.order[first], ..., times the changes of x in lcp.dx, to w."""
+    """Adds A_ij dx_j to all w_i, for the `count` rows j = lcp.order[first], lcp.order[first + 1], ...; dx: lcp.dx."""
     n = p.lcp.n[0]
     column = tuple(p.lcp.order[first + k] for k in range(count))
-    change = tuple(p.lcp.dx[column[k]] + 0.0 for k in range(count))
+    dx = tuple(p.lcp.dx[column[k]] + 0.0 for k in range(count))
     for i in range(n):
         w = p.lcp.w[i]
         for k in unrolled(range(count)):
-            w = fma(p.lcp.A[column[k] * n + i], change[k], w)
+            w = fma(p.lcp.A[column[k] * n + i], dx[k], w)  # A_ji = A_ij
         p.lcp.w[i] = w
 
 
@@ -117,26 +123,32 @@ def add_correction(p):
 
 @kernel
 def violations(p, i, x_tolerance, w_tolerance):
-    """Returns masks of row i: free and below its limits, free and above them, at a limit with w of the wrong sign."""
-    x, w, side = p.lcp.x[i], p.lcp.w[i], p.lcp_state[i]
-    free = side == OPEN
-    moves = p.lcp.lower[i] < p.lcp.upper[i]  # a row with equal limits never moves
+    """Returns masks (low, high, wrong) of row i: free and below its limits, free and above them, at a limit and wrong.
+
+    A row at a limit is wrong if w has the wrong sign: w < 0 at the lower limit, w > 0 at the upper one.
+    """
+    x, w, state = p.lcp.x[i], p.lcp.w[i], p.lcp_state[i]
+    free = state == OPEN
+    movable = p.lcp.lower[i] < p.lcp.upper[i]  # a row with equal limits stays at them, whatever w
     low = free & (x < p.lcp.lower[i] - x_tolerance)
     high = free & (x > p.lcp.upper[i] + x_tolerance)
-    wrong = moves & not_(free) & (where(side < 0.0, -w, w) > w_tolerance)
+    wrong = movable & not_(free) & (where(state < 0.0, -w, w) > w_tolerance)
     return low, high, wrong
 
 
 @kernel
 def exchange_rows(p, live):
-    """Changes lcp_state of rows on the wrong side, and sets lcp.dx = their steps to limits; returns changed worlds."""
+    """Changes lcp_state of rows that violate their condition; returns a mask of the live worlds with such rows.
+
+    lcp.dx is set to the step of a row to the limit that it has passed, 0 for other rows.
+    """
     diagonal = largest_diagonal(p)
-    size = 0.0  # max(|x_i|, |b_i| / max A_jj), to which rounding is relative
+    size = 0.0  # max over i of |x_i| and |b_i| / max A_jj: scale of the rounding of x
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(p.lcp.x[i]), size)
         size = fmax(fabs(p.lcp.b[i]) / diagonal, size)
     x_tolerance = EXACT * size
-    moved = size < 0.0  # mask of no world
+    changed = size < 0.0  # mask of no world
     for i in range(p.lcp.n[0]):
         low, high, wrong = violations(p, i, x_tolerance, x_tolerance * diagonal)
         low, high, wrong = live & low, live & high, live & wrong
@@ -144,15 +156,15 @@ def exchange_rows(p, live):
         bound = where(low, p.lcp.lower[i], p.lcp.upper[i])
         p.lcp.dx[i] = where(low | high, bound - p.lcp.x[i], 0.0)
         p.lcp_state[i] = state
-        moved = moved | low | high | wrong
-    return moved
+        changed = changed | low | high | wrong
+    return changed
 
 
 @kernel
 def start_sets(p):
-    """Sets limits, x = 0, w = -b and the sets; friction limits are 0 until the other rows are solved.
+    """Sets x = 0, w = -b, the limits and lcp_state; friction limits are 0 until the other rows are solved.
 
-    A row is at a limit of 0 if w has the right sign for it, else it is free.
+    A row with a limit of 0 starts at this limit if w has the right sign there; any other row is free.
     """
     for i in range(p.lcp.n[0]):
         p.lcp.lower[i], p.lcp.upper[i] = p.lcp.lo[i] + 0.0, p.lcp.hi[i] + 0.0
@@ -166,7 +178,7 @@ def start_sets(p):
 
 @kernel
 def limit_friction_lanes(p, ready):
-    """Sets friction limits mu |x_normal| + add in lcp.lower and lcp.upper, in worlds that are ready."""
+    """Sets friction limits -+(mu |x_normal| + add) in lcp.lower and lcp.upper, in worlds of the mask `ready`."""
     for i in range(p.lcp.n[0]):
         normal = p.lcp.findex[i]
         if normal >= 0:
@@ -179,7 +191,7 @@ def limit_friction_lanes(p, ready):
 
 @kernel
 def free_friction(p, ready):
-    """Sets friction limits in worlds that are ready, and frees the rows whose limit is not 0."""
+    """Sets friction limits in worlds of the mask `ready`, and frees the friction rows whose limit is not 0."""
     limit_friction_lanes(p, ready)
     for i in range(p.lcp.n[0]):
         if p.lcp.findex[i] >= 0:
@@ -188,16 +200,16 @@ def free_friction(p, ready):
 
 @kernel
 def solve_sets(p, least, live):
-    """Solves for x of the free rows and w of the others, in live worlds.  Overwrites lcp.order, lcp.dx, lcp_dx."""
+    """Solves for x of the free rows, then w of the others, in live worlds.  Overwrites lcp.order, lcp.dx, lcp_dx."""
     count = list_active_rows(p)
     factor_active_rows(p, count, least)
     find_free_step(p, count)
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = where(live, p.lcp.x[i] + p.lcp.dx[i], p.lcp.x[i])
     for i in range(p.lcp.n[0]):
-        bound = p.lcp_state[i] != OPEN  # w of free rows is 0
-        if any_(live & bound):
-            w = where(bound, dense_dot(p, p.lcp.x, i) - p.lcp.b[i], 0.0)
+        at_limit = p.lcp_state[i] != OPEN  # w of free rows is 0
+        if any_(live & at_limit):
+            w = where(at_limit, dense_dot(p, p.lcp.x, i) - p.lcp.b[i], 0.0)
             p.lcp.w[i] = where(live, w, p.lcp.w[i])
         else:
             p.lcp.w[i] = where(live, 0.0, p.lcp.w[i])
@@ -213,32 +225,33 @@ def lane_blocks(p, passes):
     Cost:   per pass 1/6 n^3 products in all worlds.
     """
     least = SINGULAR * largest_diagonal(p)
-    steps = 0.0
+    passes_done = 0.0  # in each world
     start_sets(p)
-    opened = steps > 0.0  # worlds with friction limits: none so far
-    live = not_(opened)  # unsolved worlds
+    has_friction = passes_done > 0.0  # worlds whose friction limits are set: none so far
+    live = not_(has_friction)  # unsolved worlds: all
     for _ in range(passes):
         solve_sets(p, least, live)  # writes x of the free rows, w of the others
-        steps = steps + where(live, 1.0, 0.0)
-        moved = exchange_rows(p, live)  # changes lcp_state
-        ready = live & not_(moved | opened)  # solved without friction: its limits are set next
-        live = live & (moved | ready)
-        opened = opened | ready
+        passes_done = passes_done + where(live, 1.0, 0.0)
+        changed = exchange_rows(p, live)  # writes lcp_state, lcp.dx
+        ready = live & not_(changed | has_friction)  # solved without friction: its limits are set next
+        live = live & (changed | ready)
+        has_friction = has_friction | ready
         if not any_(live):
             break
         free_friction(p, ready)  # updates lcp.lower, lcp.upper, lcp_state
-        add_correction(p)  # of the rows that `exchange_rows` moved to their limits: lcp.dx
-    # one more step of the free rows, from a new w, corrects rounding
+        add_correction(p)  # moves rows to the limits that they have passed, by lcp.dx
+    # one more step of the free rows, from a recomputed w, corrects rounding
     place_w(p)
     active = list_active_rows(p)
     if any_(live):
-        # the sets, and so the order of rows in the factor, have changed since the last factorization, in all worlds
+        # a world has stopped at its last pass: the sets have changed since the factorization, and with them the order
+        # of rows in the factor, in all worlds
         factor_active_rows(p, active, least)
     find_free_step(p, active)
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = clip(p.lcp.x[i] + p.lcp.dx[i], p.lcp.lower[i], p.lcp.upper[i])
     finish_at(p, p.lcp.lower, p.lcp.upper)
-    p.lcp.niter[0] = steps
+    p.lcp.niter[0] = passes_done
 
 
 @stage(p=PROBLEM)

@@ -27,7 +27,7 @@ def load_lane(p, lane):
 
 @kernel
 def store_lane(p, lane):
-    """Copies the solution in one.* to `lane` of lcp.*; and the bounds in effect to lcp.lower, lcp.upper."""
+    """Copies the solution, the bounds in effect and the diagnostics from one.* to `lane` of lcp.*."""
     for i in range(p.lcp.n[0]):
         write_lane(p.lcp.x, i, lane, p.one.x[i])
         write_lane(p.lcp.w, i, lane, p.one.w[i])

@@ -21,7 +21,7 @@ TIE = 1e-13  # ratios closer than this, relative to the smaller one, are equal
 INF = float("inf")
 PIVOT = 1e-11  # of the largest entry of a column: a smaller pivot is rounding
 TOLERANCE = 1e-10  # residual of a solution
-REFINEMENTS = 2  # of the solution, by the final dictionary of the path
+REFINEMENTS = 2  # corrections of z by the final dictionary, `refine_basic_z`
 
 
 # ---- the dictionary --------------------------------------------------------------------------------------------------
@@ -49,7 +49,8 @@ def start_dictionary(p1):
 def exchange_variables(p1, r, c):
     """Exchanges the basic variable of row r and the nonbasic one of column c; the pivot is T_rc.
 
-    Row r becomes  -T_rj / T_rc,  1 / T_rc in column c,  -q_r / T_rc.   Each other row i: adds T_ic times the new row r.
+    Row r is solved for the variable of column c: its entries are -T_rj / T_rc for j != c, 1 / T_rc in column c, and
+    -q_r / T_rc.  In each other row i, this row replaces the variable: T_ic times it is added, with T_ic = 0 before.
     """
     n, stride = p1.one.n[0], p1.nlcpone
     inverse = 1.0 / p1.place.A[stride * r + c]
@@ -96,12 +97,15 @@ def lexicographic_coefficient(p1, i, j):
 
 @kernel
 def reaches_zero_first(p1, i, r, c):
-    """Checks whether row i reaches zero before row r as column c grows; ties by the lexicographic order."""
+    """Checks whether the basic variable of row i falls to zero before that of row r as that of column c grows.
+
+    A tie is decided by the coefficients of the powers of eps, in turn: the lexicographic rule.
+    """
     stride = p1.nlcpone
+    # rates at which they fall, and values of the variable of column c at which they are zero
     speed_i, speed_r = -p1.place.A[stride * i + c], -p1.place.A[stride * r + c]
     ratio_i, ratio_r = p1.place.b[i] / speed_i, p1.place.b[r] / speed_r
-    # the next power of eps decides a tie
-    j = 0
+    j = 0  # eps^(j + 1) decides next
     n = p1.one.n[0]
     while j < n and fabs(ratio_i - ratio_r) <= TIE * fabs(ratio_r):
         ratio_i, ratio_r = lexicographic_coefficient(p1, i, j) / speed_i, lexicographic_coefficient(p1, r, j) / speed_r
@@ -111,37 +115,40 @@ def reaches_zero_first(p1, i, r, c):
 
 @kernel
 def leaving_row(p1, c):
-    """Returns the row that reaches zero first as the variable of column c grows, -1: none; z0 wins every tie."""
+    """Returns the row whose variable falls to zero first as that of column c grows, -1: none; z0 wins every tie."""
     n, stride = p1.one.n[0], p1.nlcpone
-    first, largest = -1, 0.0
+    leaving = -1
+    largest = 0.0  # largest |T_ic|
     for i in range(n):
         size = fabs(p1.place.A[stride * i + c])
         if size > largest:
             largest = size
-    # only rows with T_ic < 0 fall
+    # only the variables of rows with T_ic < 0 fall
     for i in range(n):
-        if p1.place.A[stride * i + c] < -(PIVOT * largest) and (first < 0 or reaches_zero_first(p1, i, first, c)):
-            first = i
-    # z0, variable 2 n: it leaves if it is not later than the first row, up to rounding
+        if p1.place.A[stride * i + c] < -(PIVOT * largest) and (leaving < 0 or reaches_zero_first(p1, i, leaving, c)):
+            leaving = i
+    # z0, variable 2 n: it leaves if it reaches zero no later than that of the row `leaving`, up to rounding
     for i in range(n):
         if p1.one.order[i] == 2 * n and p1.place.A[stride * i + c] < -(PIVOT * largest):
-            ratio = -(p1.place.b[first] / p1.place.A[stride * first + c])
-            if -(p1.place.b[i] / p1.place.A[stride * i + c]) <= ratio * (1.0 + TIE):
-                first = i
-    return first
+            # values of the variable of column c at which they are zero
+            ratio = -(p1.place.b[leaving] / p1.place.A[stride * leaving + c])
+            ratio_z0 = -(p1.place.b[i] / p1.place.A[stride * i + c])
+            if ratio_z0 <= ratio * (1.0 + TIE):
+                leaving = i
+    return leaving
 
 
 @kernel
 def first_leaving_row(p1):
-    """Returns the row with the lowest q, in which z0 enters; -1: no q is below zero.
+    """Returns the row with the lowest q, whose variable leaves as z0 enters; -1: no q is below zero.
 
     In a tie it is the last row: of q_i + eps^(i + 1), its eps^(i + 1) is the smallest.
     """
-    row, least = -1, 0.0
+    leaving, least = -1, 0.0
     for i in range(p1.one.n[0]):
         if p1.place.b[i] < 0.0 and p1.place.b[i] <= least:
-            row, least = i, p1.place.b[i]
-    return row
+            leaving, least = i, p1.place.b[i]
+    return leaving
 
 
 # ---- the method ------------------------------------------------------------------------------------------------------
@@ -153,8 +160,8 @@ def store_basic_z(p1):
         p1.one.x[i], p1.one.lower[i], p1.one.upper[i] = 0.0, 0.0, INF
     for i in range(n):
         variable = p1.one.order[i]
-        # z is basic here; nonbasic z are 0.  z >= 0, also if rounding makes q negative
-        if n <= variable < 2 * n:
+        if n <= variable < 2 * n:  # a basic z; the nonbasic z are 0
+            # rounding may make q negative
             p1.one.x[variable - n] = fmax(p1.place.b[i], 0.0)
 
 
@@ -170,9 +177,9 @@ def compute_lemke_w(p1):
 
 @kernel
 def refine_basic_z(p1):
-    """Refines basic z: w of nonbasic w should be 0, and z takes the step that makes it 0.  Overwrites place.dx.
+    """Corrects the basic z by the rounding error of the nonbasic w, which are 0 exactly.  Overwrites place.dx.
 
-    z <- max(z - sum over nonbasic w_u of T_iu w_u, 0)
+    z of row i <- max(z - sum over columns c of nonbasic w of T_ic w, 0),   with w = A z - b in one.w
     """
     n, stride = p1.one.n[0], p1.nlcpone
     for i in range(n):
@@ -181,9 +188,9 @@ def refine_basic_z(p1):
             z = p1.one.x[variable - n]
             for c in range(n + 1):
                 nonbasic = p1.one.place[c]
-                if nonbasic < n:
+                if nonbasic < n:  # a w
                     z = z - p1.place.A[stride * i + c] * p1.one.w[nonbasic]
-            p1.place.dx[variable - n] = z
+            p1.place.dx[variable - n] = z  # one.x keeps the old z until all corrections are known
     for i in range(n):
         variable = p1.one.order[i]
         if n <= variable < 2 * n:
@@ -208,7 +215,7 @@ def lemke_residual(p1):
 
 @kernel
 def follow_path(p1, pivots):
-    """Runs complementary pivots until z0 leaves the basis, or a ray, or `pivots` of them; returns the status.
+    """Runs complementary pivots, at most `pivots`, until z0 leaves the basis or a ray is found; returns the status.
 
     r: row whose variable leaves;  c: column whose variable enters.  The first pivot enters z0, in column n.
     """

@@ -29,12 +29,12 @@ from featherlane.engine.solver.lcp.pivot.factor import (
 )
 from featherlane.engine.solver.lcp.pivot.scaled_problem import BETWEEN, WAITING
 
-MASK = 56  # index in one.sum of eight flags: 1 in the lanes of the group, 0 in others
+MASK = 56  # index in one.sum of eight flags: 1 in the lanes that are columns of the group, 0 in the others
 
 
 @kernel
 def append_place(r1, p):
-    """Adds place p alone to the factor, or makes it wait if it depends on the rows there."""
+    """Adds place p alone to the factor, or sets its state to WAITING if it depends on the factor's rows."""
     # one.turn = L^-1 A_Cp
     gather_matrix_row(r1, p, r1.one.turn)
     substitute_forward(r1, r1.one.turn)
@@ -48,15 +48,15 @@ def append_place(r1, p):
 # ---- a group --------------------------------------------------------------------------------------------------------
 @kernel
 def gather_group(r1, count):
-    """Copies A_CG and A_GG to one.L, in the columns of the group, and sets its flags in one.sum from MASK on."""
+    """Copies A_CG and A_GG to the columns of the group in one.L, and flags its lanes in one.sum, from MASK on."""
     nfactor = r1.one.nfactor[0]
     stride = 8 * eights_per_row(r1)
     LT, A = r1.one.L, r1.place.A
-    first_column = nfactor // 8 * 8
+    first_column = nfactor // 8 * 8  # of the eight that holds the group's columns
     # A_CG, with zeros in the gaps of the factor
     for k in range(nfactor):
         p = r1.one.factor[k]
-        entry = k * stride + nfactor
+        entry = k * stride + nfactor  # index of row k, first column of the group
         for q in range(count):
             LT[entry + q] = 0.0
             if p >= 0:
@@ -75,7 +75,7 @@ def gather_group(r1, count):
 
 @kernel
 def reduce_group_columns(r1):
-    """Computes T = L^-1 A_CG in place, four rows at a time; the other lanes do not change.
+    """Computes T = L^-1 A_CG in place, four rows at a time; columns of the factor in the same eight do not change.
 
     T_k = A_kG - sum over j < k of L_kj T_j,  with L_kj = LT[j * stride + k].
     """
@@ -88,7 +88,7 @@ def reduce_group_columns(r1):
     mask = eights(r1.one.sum)[MASK // 8] > 0.5  # lanes of the group
     k = 0
     while k + 4 <= nfactor:
-        # the sum over the rows j before these four, then over the four
+        # rest: A_kG of rows k to k + 3, minus the sums over the rows j before them, then minus those over each other
         block = k * row_eights + c
         old = tuple(LT8[block + r * row_eights] for r in range(4))
         rest = tuple(old[r] for r in range(4))
@@ -96,7 +96,7 @@ def reduce_group_columns(r1):
             T_j = LT8[j * row_eights + c]
             entry = j * stride + k
             rest = tuple(fma(-LT[entry + r], T_j, rest[r]) for r in range(4))
-        corner = k * stride + k
+        corner = k * stride + k  # index of the diagonal entry of row k
         for j in unrolled(range(3)):
             rest = tuple(fma(-LT[corner + j * stride + r], rest[j], rest[r]) if r > j else rest[r] for r in range(4))
         for r in unrolled(range(4)):
@@ -114,7 +114,7 @@ def reduce_group_columns(r1):
 
 @kernel
 def subtract_factor_rows(r1, lane, count):
-    """Computes A_GG - T^T D^-1 T in place, in the four rows 8 c + lane to 8 c + lane + 3 as far as they belong to G."""
+    """Computes rows 8 c + lane to 8 c + lane + 3 of A_GG - T^T D^-1 T in place, if they belong to G."""
     nfactor = r1.one.nfactor[0]
     row_eights = eights_per_row(r1)
     c = nfactor // 8
@@ -122,13 +122,14 @@ def subtract_factor_rows(r1, lane, count):
     LT8 = eights(r1.one.L)
     Dinv = r1.one.D
     block = (8 * c + lane) * row_eights + c
-    rest = tuple(LT8[block + r * row_eights] for r in range(4))
+    rest = tuple(LT8[block + r * row_eights] for r in range(4))  # rows of A_GG, from which T^T D^-1 T is subtracted
     for k in range(nfactor):
-        # T_k: all columns of G; LT[entry + r]: the entry of T_k for row r of these four
+        # T_k: row k of T, all columns of G; LT[entry + r]: its entry in the column of row r of these four
         T_k = LT8[k * row_eights + c]
         minus_Dinv = -Dinv[k]
         entry = 8 * (k * row_eights + c) + lane
         rest = tuple(fma(LT[entry + r] * minus_Dinv, T_k, rest[r]) for r in range(4))
+    # rows of G: lanes first_lane to end_lane - 1
     first_lane = nfactor - 8 * c
     end_lane = first_lane + count
     for r in unrolled(range(4)):
@@ -138,10 +139,10 @@ def subtract_factor_rows(r1, lane, count):
 
 @kernel
 def finish_group_row(r1, i, count, inverse):
-    """Turns row i of the factored group into a row of L^T: its entries behind the diagonal times `inverse`, else 0.
+    """Turns row i of the group from one of D L^T, its pivot on the diagonal, into a row of L^T; its place is BETWEEN.
 
-    Row i holds row i of D L^T, the pivot on its diagonal.  inverse: 1 / pivot, also stored in one.D; the row's place
-    becomes BETWEEN.
+    Entries behind the diagonal are multiplied by `inverse` = 1 / pivot; the other entries of the eight become 0.
+    Writes: one.L, one.D (`inverse`), one.slot, one.state.
     """
     nfactor = r1.one.nfactor[0]
     stride = 8 * eights_per_row(r1)
@@ -162,9 +163,9 @@ def finish_group_row(r1, i, count, inverse):
 
 @kernel
 def factor_group(r1, count):
-    """Factors the Schur complement of the group as L D L^T in place; returns how many rows were added.
+    """Factors the Schur complement of the group as L D L^T in place, up to the first doubtful pivot.
 
-    It stops at the first doubtful pivot; the rows from there on are cleared.
+    Returns how many rows were factored.  The rows from the doubtful pivot on are cleared.
     """
     nfactor = r1.one.nfactor[0]
     row_eights = eights_per_row(r1)
@@ -174,7 +175,7 @@ def factor_group(r1, count):
     stride = 8 * eights_per_row(r1)
     added = 0
     while added < count and LT[(nfactor + added) * stride + nfactor + added] > DOUBTFUL:
-        k = nfactor + added  # the pivot row, which is subtracted from the rows j of the group behind it
+        k = nfactor + added  # the pivot row: multiples of it are subtracted from the rows j of the group behind it
         inverse = 1.0 / LT[k * stride + k]
         for j in range(k + 1, nfactor + count):
             row_j = j * row_eights + c
@@ -190,7 +191,7 @@ def factor_group(r1, count):
 def append_group(r1, count):
     """Adds the first `count` places behind the factor, all in the same eight columns; returns how many it added.
 
-    Fewer than `count`: the next one has a doubtful pivot.
+    If it adds fewer, the next place has a doubtful pivot.
     """
     nfactor = r1.one.nfactor[0]
     row_eights = eights_per_row(r1)
@@ -200,12 +201,12 @@ def append_group(r1, count):
     # in one.L: A_CG and A_GG, then T = L^-1 A_CG, then the Schur complement of A_GG
     gather_group(r1, count)  # also sets the flags MASK
     reduce_group_columns(r1)
-    # four rows at a time: those of lanes 0 to 3, then 4 to 7, if they have rows of the group
+    # four rows at a time: rows 8 c to 8 c + 3, then 8 c + 4 to 8 c + 7, if the group has some of them
     if first_lane < 4:
         subtract_factor_rows(r1, lane=0, count=count)
     if first_lane + count > 4:
         subtract_factor_rows(r1, lane=4, count=count)
-    # the columns of L^T: D^-1 T
+    # the group's columns of L^T are D^-1 T
     mask = eights(r1.one.sum)[MASK // 8] > 0.5
     for k in range(nfactor):
         T_k = LT8[k * row_eights + c]
@@ -218,20 +219,20 @@ def append_group(r1, count):
 # ---- any number -----------------------------------------------------------------------------------------------------
 @kernel
 def append_listed_places(r1, count):
-    """Adds the `count` places listed behind the factor in one.factor to it; those that depend on others wait."""
-    left = count
-    while left > 0:
-        # a group ends at a multiple of eight
+    """Adds the `count` places listed in one.factor, behind the factor's; those that depend on its rows are WAITING."""
+    remaining = count
+    while remaining > 0:
+        # a group's columns are in one eight: it ends at a multiple of eight
         group = 8 - r1.one.nfactor[0] % 8
-        group = group if group < left else left
+        group = group if group < remaining else remaining
         added = append_group(r1, group)
-        left -= added
+        remaining -= added
         if added < group:
             # the place with the doubtful pivot is now the first one behind the factor
             nfactor, p = r1.one.nfactor[0], r1.one.factor[r1.one.nfactor[0]]
             append_place(r1, p)
-            left -= 1
+            remaining -= 1
             if r1.one.state[p] == WAITING:
-                # it is not in the factor: the list moves up by one
-                for k in range(nfactor, nfactor + left):
+                # p did not enter the factor: the remaining list moves forward by one
+                for k in range(nfactor, nfactor + remaining):
                     r1.one.factor[k] = r1.one.factor[k + 1]

@@ -18,9 +18,9 @@ from featherlane.engine.solver.lcp.pivot.factor import clear_factor, eights_per_
 from featherlane.engine.solver.lcp.status import LARGEST
 
 INF = float("inf")
-SMALLEST_DIAGONAL = 1e-300
+SMALLEST_DIAGONAL = 1e-300  # 1/kg: rows with a diagonal up to this are not scaled
 EPSILON = 2.0**-52
-LOST = 1e-3  # rounding error of w, relative to b, at which a solution counts as inaccurate
+LOST = 1e-3  # rounding error of w, relative to b, above which a solution counts as inaccurate
 ROUNDING = 16 * EPSILON  # error of a sum, relative to the sum of its absolute terms
 
 LOWER, BETWEEN, UPPER = -1, 0, 1
@@ -31,7 +31,7 @@ FIXED = 3  # both bounds are 0
 # ---- from rows to places ----------------------------------------------------------------------------------------
 @kernel
 def kind_of_row(r1, k):
-    """Returns 0 for a row without bounds, 1 if bounded, 2 if bounded by the solution of another row."""
+    """Returns 0 for a row without bounds, 1 for constant bounds, 2 for bounds that follow from another row's x."""
     kind = 1
     if r1.one.findex[k] >= 0:
         kind = 2
@@ -42,7 +42,7 @@ def kind_of_row(r1, k):
 
 @kernel
 def order_rows(r1):
-    """Computes one.order and one.place by kind of row; one.nconstant: rows whose bounds are known from the start."""
+    """Computes one.order and one.place by kind of row, and one.nconstant, the number of rows with constant bounds."""
     i = 0
     for kind in range(3):
         for k in range(r1.one.n[0]):
@@ -55,10 +55,10 @@ def order_rows(r1):
 
 @kernel
 def power_of_two_scale(diagonal):
-    """Returns 2^-e for a diagonal near 4^e; 1 if the diagonal is 0."""
+    """Returns the scale s = 2^-e of a row whose diagonal is near 4^e, so that s^2 diagonal is near 1; 1 if it is 0."""
     scale = 0.0 * diagonal + 1.0  # 1 as a value of the type of `diagonal`
     if diagonal > SMALLEST_DIAGONAL:
-        # diagonal = f 2^exponent, 1 <= f < 2: e is exponent / 2, rounded
+        # diagonal = f 2^exponent with 1 <= f < 2: e is exponent / 2, rounded
         _, exponent = split_exponent(diagonal)
         scale = scale_exponent(scale, -floor(0.5 * exponent + 0.5))
     return scale
@@ -80,7 +80,7 @@ def load_places(r1):
         r1.place.lo[i], r1.place.hi[i] = 0.0, 0.0
         if r1.one.findex[k] < 0:
             r1.place.lo[i], r1.place.hi[i] = r1.one.lo[k] / s, r1.one.hi[k] / s
-    # the padding up to a multiple of eight
+    # the padding of b, and of the rows of A, up to a multiple of eight
     for j in range(n, stride):
         r1.place.b[j] = 0.0
         for i in range(n):
@@ -103,13 +103,13 @@ def set_zero_solution(r1):
 def multiply_eights(A8, out8, v, rows, c, row_eights, count):
     """Adds `count` eights of A v, from eight c on, to out8: sum over the first `rows` places p of v_p A_p.
 
-    A8: eights of the symmetric A, `row_eights` in a row.  A v_p of 0 is skipped, so that it adds no rounding.
+    A8: eights of the symmetric A, `row_eights` in a row;  count: 1, 2 or 4.
     """
     sums = tuple(out8[c + k] for k in range(count))
     for p in range(rows):
         v_p = v[p]
         block = p * row_eights + c
-        if v_p != 0.0:
+        if v_p != 0.0:  # saves time: x at a bound is often 0
             sums = tuple(fma(v_p, A8[block + k], sums[k]) for k in range(count))
     for k in unrolled(range(count)):
         out8[c + k] = sums[k]
@@ -117,10 +117,10 @@ def multiply_eights(A8, out8, v, rows, c, row_eights, count):
 
 @kernel
 def add_matrix_product(r1, v, out, rows, blocks):
-    """Adds A v to `out`: the first `rows` places of v, and the first `blocks` eights of `out`."""
+    """Adds A v to the first `blocks` eights of `out`, where v is 0 behind its first `rows` places."""
     A8, out8 = eights(r1.place.A), eights(out)
     row_eights = eights_per_row(r1)
-    # four eights at once, as long as there are four, then two and one
+    # four eights at once while four are left, then two and one
     c = 0
     while c + 4 <= blocks:
         multiply_eights(A8, out8, v, rows, c, row_eights, count=4)
@@ -148,30 +148,30 @@ def clip_to_bounds(r1, p):
 
 @kernel
 def multiply_row(r1, i):
-    """Returns ((A x)_i, the sum of its absolute terms).  Overwrites one.sum."""
+    """Returns (sum over j of A_ij x_j, sum over j of |A_ij x_j|).  Overwrites one.sum."""
     A8, x8, sum8 = eights(r1.place.A), eights(r1.place.x), eights(r1.one.sum)
     row_eights = eights_per_row(r1)
     products = A8[i * row_eights] * x8[0]
-    sizes = fabs(products)
+    magnitudes = fabs(products)
     for c in range(1, row_eights):
         product = A8[i * row_eights + c] * x8[c]
         products = products + product
-        sizes = sizes + fabs(product)
-    # products go to one.sum[0 : 8], sizes to one.sum[8 : 16]: eight partial sums each
-    sum8[0], sum8[1] = products, sizes
+        magnitudes = magnitudes + fabs(product)
+    # eight partial sums each: of products in one.sum[0 : 8], of their absolute values in one.sum[8 : 16]
+    sum8[0], sum8[1] = products, magnitudes
     return sum_of_eight(r1.one.sum, first=0), sum_of_eight(r1.one.sum, first=8)
 
 
 @kernel
-def rounding_of_w(r1, last):
-    """Returns the rounding error of w in the places before `last`: ROUNDING (sum |x| + max |b|), diag(A) about 1."""
-    blocks = (last + 7) // 8
+def rounding_of_w(r1, end):
+    """Returns the rounding error of w in places 0 to end - 1: ROUNDING (sum |x| + max |b|), for |A_ij| up to 1."""
+    blocks = (end + 7) // 8
     x8, b8, sum8 = eights(r1.place.x), eights(r1.place.b), eights(r1.one.sum)
     sums, maxima = fabs(x8[0]), fabs(b8[0])
     for c in range(1, blocks):
         sums = sums + fabs(x8[c])
         maxima = fmax(maxima, fabs(b8[c]))
-    # sums go to one.sum[0 : 8], maxima to one.sum[8 : 16]
+    # eight partial sums of |x| in one.sum[0 : 8], eight maxima of |b| in one.sum[8 : 16]
     sum8[0], sum8[1] = sums, maxima
     largest = r1.one.sum[8]
     for k in range(9, 16):
@@ -211,7 +211,7 @@ def complementarity_residual(r1):
     """
     n = r1.one.n[0]
     stride = 8 * eights_per_row(r1)
-    a, largest_x, largest_b = 0.0, 0.0, 0.0
+    a, largest_x, largest_b = 0.0, 0.0, 0.0  # max A_kk, |x_k|, |b_k|
     for k in range(n):
         a = fmax(r1.one.A[k * stride + k], a)
         largest_x, largest_b = fmax(fabs(r1.one.x[k]), largest_x), fmax(fabs(r1.one.b[k]), largest_b)
@@ -227,14 +227,14 @@ def complementarity_residual(r1):
 
 @kernel
 def final_residual(r1):
-    """Returns the residual, or the rounding error of w relative to b if w keeps less than three digits.
+    """Returns the residual; if rounding leaves w less than three digits, at least its rounding error relative to b.
 
-    Rows that contradict each other almost exactly have forces so large that A x cancels.  Relative to these forces the
-    residual is small, but w is rounding error.
+    Rows that contradict each other almost exactly have forces so large that the terms of A x cancel to rounding error.
+    The residual, which is relative to these forces, is then small although w has no correct digits.
     """
     n = r1.one.n[0]
     stride = 8 * eights_per_row(r1)
-    largest_product, largest_b = 0.0, 0.0
+    largest_product, largest_b = 0.0, 0.0  # of |A_kk x_k| and |b_k|
     for k in range(n):
         product = fabs(r1.one.A[k * stride + k] * r1.one.x[k])
         largest_product = fmax(product, largest_product)

@@ -15,7 +15,7 @@ from featherlane.engine.solver.lcp.status import SOLVED
 
 @kernel
 def clear_rows(m, d):
-    """Removes all rows."""
+    """Removes all rows of the LCP, and clears the marks of the dofs."""
     d.lcp.n[0] = 0
     d.lcp.dense[0] = 0  # rows of Y, no dense A
     d.one.status[0] = SOLVED  # no row has exceeded the capacity, see `report_full_rows`

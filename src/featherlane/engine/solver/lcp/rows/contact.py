@@ -52,18 +52,17 @@ from featherlane.engine.solver.lcp.rows.softness import softness_of_reference
 
 @kernel
 def fill_contact_row(m, d, k, c, start, n, present):
-    """Sets d.primal.search = J of row c of contact k: the bodies' relative velocity per unit velocity of each dof.
+    """Sets d.primal.search = J of row c of contact k, at n columns from `start` on; 0 in worlds without the contact.
 
-    Rows 0 to 2 are linear, along normal and tangents, rows 3 to 5 angular, about them.
-    Reads: d.dual.mark, the bodies that a dof moves.
+    J v is the velocity of body 2 relative to body 1: for rows 0 to 2 linear, along normal and tangents, for rows 3 to 5
+    angular, about them.   Reads: d.dual.mark, the bodies that a dof moves.
     """
     axis = d.con_frame[k].rows[c % 3]
     arm_1, arm_2 = contact_arm(m, d, k, side=0), contact_arm(m, d, k, side=1)
     for column in range(start, start + n):
         i = d.lcp.col[column]
-        J_i = 0.0
+        J_i = 0.0  # of a dof that moves both bodies alike
         mark, velocity = d.dual.mark[i], d.cdof[i].angular  # rows 3 to 5: the angular velocity w
-        # a dof that moves both bodies alike has 0
         if mark != BOTH:
             if c < 3:
                 # rows 0 to 2: the velocity of the contact point, v + w x arm
@@ -74,14 +73,14 @@ def fill_contact_row(m, d, k, c, start, n, present):
 
 @kernel
 def contact_softness(m, d, k):
-    """Returns (erp, cfm) of the normal row of contact k: its own, or by its solref and solimp with R = 1 / D."""
+    """Returns (erp, cfm) of the normal row of contact k: con_erp and con_cfm, or by solref, solimp and R = 1 / D."""
     c = d.contact[k]
     erp, cfm = c.erp, c.cfm
     if m.opt_softness == BY_SOLREF:
         position = c.dist - c.includemargin
         solimp = c.solimp
-        # condim=1: of a contact without friction, the normal row alone; mu2, of a pyramid's edge, is not used then
         solimp_d = impedance(solimp, position)
+        # condim=1: J M^-1 J^T of the normal row alone; mu2, for edges of pyramids, is not used then
         D = inverse_regularisation(solimp_d, contact_inertia(m, d, k, condim=1, mu2=1.0))
         erp, cfm = softness_of_reference(m, c.solref, solimp, position, 1.0 / D)
     return erp, cfm
@@ -89,10 +88,10 @@ def contact_softness(m, d, k):
 
 @kernel
 def normal_velocity(m, d, k, erp, v):
-    """Returns c, the target separation velocity of contact k by the formulas above, with v = J v its velocity now."""
+    """Returns the target normal velocity of contact k [m/s], c in the formulas above; v: its present one, J v."""
     contact = d.contact[k]
     depth = contact.includemargin - contact.dist
-    belt = contact.belt[0]  # along n
+    belt = contact.belt[0]  # surface velocity along the normal
     # depth >= 0: the error that erp removes; depth < 0: the gap may close within the step
     target = (erp / timestep(m)) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + belt
     target = where(depth < 0.0, depth / timestep(m) + belt, target)
@@ -114,26 +113,27 @@ def append_friction(m, d, k, start, n, present, normal, spin):
         fill_contact_row(m, d, k, c, start, n, present)  # writes J to d.primal.search
         row = append_jacobian_row(m, d, start, n)
         target, cfm = 0.0, m.opt_cfm[0]  # of turning rows
-        force = 0.0  # 1: mu is a force [N]
+        is_force = 0.0  # 1: mu is a force [N]
         if c < 3:
-            # sliding: the belt's velocity; a slip is the CFM; friction may be a force
+            # sliding: the target is the belt's velocity, a slip is the CFM, and friction may be a force
             slip = contact.compliance[c - 1]
             target = contact.belt[c]
             cfm = where(slip > 0.0, slip, cfm)
-            force = contact.frictionforce
+            is_force = contact.frictionforce
         elif c == 3:
             target = spin
         set_row(m, d, row, present, c=target, cfm=cfm, bounds=(0.0, 0.0))  # `set_friction` sets the bounds
-        set_friction(d, row.r, normal, present, friction_without_minimum(contact.friction[c - 1]), force)
+        set_friction(d, row.r, normal, present, friction_without_minimum(contact.friction[c - 1]), is_force)
 
 
 @kernel
 def append_contact(m, d, k, start, n, present):
-    """Appends the normal row and the friction rows of contact k; sets con_lcprow and its parameters.
+    """Appends the normal row and the friction rows of contact k; sets con_lcprow and con_erp, con_cfm, ...
 
     start, n: first column and number of columns of the rows; present: mask of worlds with the contact.
     """
-    spin = set_contact_parameters(m, d, k)  # of a belt about the normal [rad/s]: target of the friction row about n
+    # spin: target of the row that turns about the normal [rad/s]
+    spin = set_contact_parameters(m, d, k)
     erp, cfm = contact_softness(m, d, k)
     fill_contact_row(m, d, k, c=0, start=start, n=n, present=present)  # the normal: writes J to d.primal.search
     row = append_jacobian_row(m, d, start, n)
@@ -145,8 +145,7 @@ def append_contact(m, d, k, start, n, present):
 @kernel
 def append_contact_rows(m, d):
     """Appends the rows of all contacts; afterwards con_D > 0 only if a contact has rows."""
-    # sets con_D > 0 of contacts that act
-    mark_contacts_with_rows(m, d)
+    mark_contacts_with_rows(m, d)  # writes con_D
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         c.lcprow = NO_ROW
@@ -154,7 +153,7 @@ def append_contact_rows(m, d):
         if any_(acts):
             n = 0
             start = first_free_column(d)
-            # carrier: the bodies of the contact
+            # carrier: the two bodies of the contact
             if reserve_rows(m, d, c.dim):
                 n = list_pair_columns(m, d, c.carrier[0], c.carrier[1], start)
             # n = 0: no dof moves its bodies, or the rows do not fit

@@ -20,24 +20,24 @@ from featherlane.engine.constraint.surface import leading_geoms, mix_restitution
 from featherlane.engine.dynamics.body.kinematics import geom_pose
 from featherlane.engine.solver.lcp.rows.softness import own_or_model_value
 
-ALONG = 1e-6  # a friction direction is ignored if its part along the surface is less than this of its length
+ALONG = 1e-6  # least length of a friction direction's part along the surface, relative to its length
 
 
 @kernel
 def friction_without_minimum(mu):
-    """Returns a coefficient of friction, or 0 if it is MINMU, the least value of mixed contacts, which stands for 0."""
+    """Returns mu, or 0 up to MINMU: mixing raises a coefficient of 0 to MINMU."""
     return where(mu > MINMU, mu, 0.0)
 
 
 @kernel
 def softer_erp(a, b):
-    """Returns the smaller of two ERP, of those that are set; a negative one is not set."""
+    """Returns the smaller of two ERPs; a negative one is not set, and the other is returned."""
     return where(a < 0.0, b, where(b < 0.0, a, fmin(a, b)))
 
 
 @kernel
 def mix_parameters(m, d, k):
-    """Sets erp, cfm, compliance, frictionforce and the tangents of a detected contact, mixed from its two geoms."""
+    """Sets con_erp, con_cfm, con_compliance, con_frictionforce and tangents of contact k, mixed from its geoms."""
     contact = d.contact[k]
     g, h = leading_geoms(m, d, k)
     geom = m.geom[g]
@@ -45,50 +45,51 @@ def mix_parameters(m, d, k):
     contact.cfm = own_or_model_value(fmax(geom.cfm, m.geom_cfm[h]), m.opt_cfm[0])
     for c in range(2):
         contact.compliance[c] = fmax(geom.slip[c], m.geom_slip[h, c])
-    force = geom.frictionforce != 0 or m.geom_frictionforce[h] != 0
-    contact.frictionforce = 1.0 if force else 0.0
+    is_force = geom.frictionforce != 0 or m.geom_frictionforce[h] != 0
+    contact.frictionforce = 1.0 if is_force else 0.0
     turn_tangents(m, d, k, g, h)
 
 
 @kernel
 def world_direction(m, d, g):
-    """Returns the friction direction of geom g in world axes; a step does not compute geom_xmat of round geoms."""
+    """Returns the friction direction of geom g in world axes, 0 without one."""
     direction = m.geom_fdir[g]
     if any_((direction[0] != 0.0) | (direction[1] != 0.0) | (direction[2] != 0.0)):
-        _, R = geom_pose(m, d, g)
-        direction = R @ direction  # from the geom's frame to the world
+        _, R = geom_pose(m, d, g)  # a step does not compute geom_xmat of round geoms
+        direction = R @ direction
     return direction
 
 
 @kernel
 def turn_tangents(m, d, k, g, h):
-    """Turns the contact's first tangent to the part along the surface of the friction direction of geom g, else h.
+    """Turns the first tangent of contact k to the friction direction of geom g, or of h if g has none.
 
-    The tangents stay if no geom has a direction, or if it is normal to the surface.
+    The direction is projected to the contact's tangent plane.  The tangents stay if no geom has a direction, or if its
+    projection is almost 0.
     """
     c = d.contact[k]
     direction, direction_h = world_direction(m, d, g), world_direction(m, d, h)
     n, old_t1, old_t2 = c.frame.rows
-    none = dot(direction, direction) == 0.0
-    direction = where(none, direction_h, direction)
+    without = dot(direction, direction) == 0.0  # worlds in which geom g has no direction
+    direction = where(without, direction_h, direction)
     tangent = fma(-dot(n, direction), n, direction)
-    square, size = dot(tangent, tangent), dot(direction, direction)
-    turns = (square > ALONG * ALONG * size) & (c.present > 0.0)
-    tangent = 1.0 / sqrt(where(turns, square, 1.0)) * tangent
+    tangent_square, direction_square = dot(tangent, tangent), dot(direction, direction)
+    turns = (tangent_square > ALONG * ALONG * direction_square) & (c.present > 0.0)
+    tangent = 1.0 / sqrt(where(turns, tangent_square, 1.0)) * tangent
     c.frame = join(n, where(turns, tangent, old_t1), where(turns, cross(n, tangent), old_t2))
 
 
 @kernel
 def add_belt(m, d, k):
-    """Adds the difference of surface velocities to con_belt; returns that of the spins about the normal [rad/s].
+    """Adds v1 - v2 of the two moving surfaces to con_belt; returns w1 - w2 about the normal [rad/s].
 
-    The surfaces stick if body 2 moves relative to body 1 by v1 - v2, surface 1 minus surface 2.
+    v, w: linear and angular velocity of a surface relative to its body.  The surfaces stick if body 2 moves relative to
+    body 1 by v1 - v2.
     """
     c = d.contact[k]
     spin = 0.0
     if m.flg_surfacevel:
         position = c.pos
-        # linear and angular velocity of each surface
         v1, w1 = surface_velocity(m, d, c.geom[0], position)
         v2, w2 = surface_velocity(m, d, c.geom[1], position)
         v = v1 - v2
@@ -101,7 +102,10 @@ def add_belt(m, d, k):
 
 @kernel
 def set_contact_parameters(m, d, k):
-    """Sets all parameters of contact k and turns its tangents; returns the target spin about its normal [rad/s]."""
+    """Sets con_erp, con_cfm, con_belt, ... of contact k and turns its tangents.
+
+    Returns the target angular velocity of body 2 relative to body 1 about the normal [rad/s].
+    """
     c = d.contact[k]
     if c.cand == NO_CANDIDATE:  # user-defined: no geoms to mix
         c.erp = own_or_model_value(c.erp, m.opt_erp[0])

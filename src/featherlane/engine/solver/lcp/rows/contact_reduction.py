@@ -23,8 +23,8 @@ from featherlane.engine.collision.motion import sweeping
 from featherlane.engine.collision.user_contacts import NO_CANDIDATE
 
 ENOUGH = 4.0  # points of a pair: with at most this many, none is dropped
-CLOSE = 1e-6  # of the larger bounding radius: smaller distances count as 0
-ALIKE = 1e-6  # 1 - cosine of two normals that count as equal
+CLOSE = 1e-6  # distances up to this, relative to the larger bounding radius, count as 0
+ALIKE = 1e-6  # largest 1 - cosine of two normals that count as equal
 
 
 @kernel
@@ -43,7 +43,7 @@ def mark_acting(m, d):
             if sweeping(m):  # a contact that is predicted within the step acts, too
                 acts = acts | (c.speculative > 0.0)
             acts = acts & (c.present > 0.0)  # present: worlds that have the contact
-            # the mark: 1 if con_D holds no 1 / R, as of a contact at distance 0
+            # con_D stays 1 / R if that is known, else it becomes 1: only its sign counts
             c.D = where(acts, where(c.D > 0.0, c.D, 1.0), 0.0)
         else:
             c.D = 0.0
@@ -58,15 +58,16 @@ def act_along_one_normal(d, k, a):
 
 @kernel
 def coincides(d, k, a, close):
-    """Returns a mask of worlds in which contact k is less than `close` from contact a, and along its normal."""
+    """Returns a mask of worlds in which contact k is at most `close` [m] from contact a, along the same normal."""
     apart = d.con_pos[k] - d.con_pos[a]
     return act_along_one_normal(d, k, a) & (dot(apart, apart) <= close * close)
 
 
 @kernel
 def lies_between(d, k, a, b, close):
-    """Returns a mask of worlds in which point k is on the line from a to b, its depth interpolated, up to `close` [m].
+    """Returns a mask of worlds in which contact k lies between contacts a and b, along the same normal.
 
+    Its point is within `close` [m] of the line from a to b, and its distance within `close` of that interpolated there.
     line = b - a, to_k = k - a;  k is on it: 0 < line . to_k < line^2 and |line x to_k| <= close |line|
     """
     c = d.contact[a]
@@ -75,7 +76,7 @@ def lies_between(d, k, a, b, close):
     square, along = dot(line, line), dot(line, to_k)
     across = cross(line, to_k)
     fraction = along / where(square > 0.0, square, 1.0)
-    # the distance interpolated between a and b, minus that of k
+    # con_dist interpolated between a and b, minus that of k
     difference = fma(fraction, d.con_dist[b] - c.dist, c.dist) - d.con_dist[k]
     on_line = (dot(across, across) <= close * close * square) & (along > 0.0) & (along < square)
     return act_along_one_normal(d, k, a) & act_along_one_normal(d, k, b) & on_line & (fabs(difference) <= close)
@@ -83,7 +84,7 @@ def lies_between(d, k, a, b, close):
 
 @kernel
 def reduce_pair_points(m, d, first, end):
-    """Sets con_D = 0 of redundant points of one pair, slots first to end - 1, if a world has more than ENOUGH."""
+    """Sets con_D = 0 of redundant points of a pair, slots first to end - 1, in worlds with more than ENOUGH points."""
     acting = 0.0
     for k in range(first, end):
         acting = acting + where(d.con_D[k] > 0.0, 1.0, 0.0)
@@ -92,15 +93,15 @@ def reduce_pair_points(m, d, first, end):
         geom1, geom2 = d.con_geom[first, 0], d.con_geom[first, 1]
         close = CLOSE * fmax(m.geom_rbound[geom1], m.geom_rbound[geom2])
         for k in range(first, end):
-            # dropped points have con_D = 0, so that they no longer drop others
-            drop = false_mask(d)
+            redundant = false_mask(d)
+            # points that are already dropped have con_D = 0, and make no other point redundant
             for a in range(first, end):
-                if a < k:
-                    drop = drop | coincides(d, k, a, close)
+                if a < k:  # of two points that coincide, the first one stays
+                    redundant = redundant | coincides(d, k, a, close)
                 for b in range(a + 1, end):
                     if k not in (a, b):
-                        drop = drop | lies_between(d, k, a, b, close)
-            d.con_D[k] = where(many & drop, 0.0, d.con_D[k])
+                        redundant = redundant | lies_between(d, k, a, b, close)
+            d.con_D[k] = where(many & redundant, 0.0, d.con_D[k])
 
 
 @kernel
@@ -130,7 +131,7 @@ def mark_contacts_with_rows(m, d):
         end = first + 1
         while end < nslot and same_pair(d, end, first):
             end += 1
-        # user-defined contacts are not reduced; with at most ENOUGH slots, no point is dropped
+        # user-defined contacts are not reduced; with at most ENOUGH = 4 slots, no point is dropped
         if d.con_cand[first] != NO_CANDIDATE and end - first > 4:
             reduce_pair_points(m, d, first, end)
         first = end

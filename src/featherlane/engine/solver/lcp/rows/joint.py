@@ -49,7 +49,7 @@ def append_dof_row(m, d, i, J):
 def joint_limit_velocity(m, j, erp, err, v):
     """Returns the target velocity of a limit of joint j: -erp / h err, or -bounce v if that is more and v < 0.
 
-    err: error, negative beyond the limit [m, rad];  v: its rate [m/s, rad/s].
+    err: distance to the limit minus its margin, negative beyond [m, rad];  v: its rate J v [m/s, rad/s].
     """
     target = -(erp / timestep(m)) * err
     bounce = m.jnt_stop_bounce[j]
@@ -59,10 +59,10 @@ def joint_limit_velocity(m, j, erp, err, v):
 # ---- rows of the constraint layer ----------------------------------------------------------------------------------
 @kernel
 def append_row(m, d, k):
-    """Appends row k with its J; returns a `NewRow` for `set_row`.  The caller checks the capacity."""
+    """Appends a row with J of row k; returns a `NewRow` for `set_row`.  The caller checks the capacity."""
     start = first_free_column(d)
     n = list_row(m, d, k, d.lcp.col, d.dual.mark, start)
-    for column in range(start, start + n):  # J is 0 at ancestors without an entry
+    for column in range(start, start + n):  # J is 0 at ancestors that row k has no entry for
         d.primal.search[d.lcp.col[column]] = 0.0
     for e in row_entries(d, k):
         d.primal.search[d.row_dof[e]] = d.row_J[e]
@@ -73,7 +73,7 @@ def append_row(m, d, k):
 def append_equality_row(m, d, k, error_norm):
     """Appends row k of an equality; returns its number in the LCP.
 
-    error_norm: norm of the errors of all rows of the equality, for its impedance.
+    error_norm: norm of the errors of all rows of the equality, at which its impedance is evaluated.
     """
     equality_id = d.row_id[k]
     present = d.row_present[k] > 0.0
@@ -90,9 +90,12 @@ def append_equality_row(m, d, k, error_norm):
 
 @kernel
 def equality_error_norm(d, k, previous):
-    """Returns the norm of the errors of all rows of an equality, computed at its first row k; else `previous`."""
+    """Returns the norm of the errors of all rows of the equality of row k.
+
+    It is computed if k is the first of these rows.  Otherwise `previous` is returned, the norm of the row before.
+    """
     equality_id = d.row_id[k]
-    # k is the first row if the row before is of another equality, or of none
+    # the row before k belongs to another equality, or to none
     if k == 0 or d.row_type[k - 1] != EQUALITY or d.row_id[k - 1] != equality_id:
         square = 0.0
         e = k
@@ -105,7 +108,7 @@ def equality_error_norm(d, k, previous):
 
 @kernel
 def append_equality_rows(m, d):
-    """Appends the rows of all equalities; sets row_lcprow, NO_ROW of all other rows."""
+    """Appends the rows of all equalities; sets their row_lcprow, and that of all other rows to NO_ROW."""
     error_norm = 0.0
     for k in range(d.nrow[0]):
         d.row_lcprow[k] = NO_ROW
@@ -129,7 +132,7 @@ def append_loss(m, d, k):
 def append_limit(m, d, k):
     """Appends row k, the limit of a joint or of a tendon's length; returns its number in the LCP."""
     kind, i = d.row_type[k], d.row_id[k]
-    err = d.row_pos[k] - d.row_margin[k]
+    err = d.row_pos[k] - d.row_margin[k]  # negative beyond the limit
     solref, solimp = row_parameters(m, kind, i)
     # a tendon has no ERP and CFM: negative values stand for the model's
     own_erp, own_cfm = -1.0, -1.0
@@ -146,7 +149,7 @@ def append_limit(m, d, k):
 
 @kernel
 def append_bounded_rows(m, d, first):
-    """Appends the rows from `first` on that are no equalities: friction loss and limits; sets their row_lcprow."""
+    """Appends friction loss and limits, from row `first` of the constraint layer on; sets their row_lcprow."""
     for k in range(first, d.nrow[0]):
         kind = d.row_type[k]
         if kind != EQUALITY and reserve_rows(m, d, rows=1):

@@ -37,15 +37,18 @@ from featherlane.engine.solver.lcp.rows.rows import (
 )
 from featherlane.engine.solver.lcp.rows.softness import own_or_model_value
 
-STEEP = 0.7071067811865476  # sqrt(1/2)
+STEEP = 0.7071067811865476  # sqrt(1/2): sine of 45 degrees, above which an axis counts as steep
 
 
 # ---- directions -----------------------------------------------------------------------------------------------------
 @kernel
 def plane_space(n):
-    """Returns two unit vectors across the unit vector n, as in ODE: p = n x (x or z axis), scaled; q = n x p."""
+    """Returns two unit vectors p, q across the unit vector n, as ODE's dPlaneSpace.
+
+    p is across the x axis, (0, -n_z, n_y) / length, if n is steep, else across the z axis, (-n_y, n_x, 0) / length; and
+    q = n x p.
+    """
     steep = fabs(n[2]) > STEEP
-    # steep: p = (0, -n_z, n_y) / length, else p = (-n_y, n_x, 0) / length
     length = sqrt(where(steep, fma(n[1], n[1], n[2] * n[2]), fma(n[0], n[0], n[1] * n[1])))
     scale = 1.0 / where(length > 0.0, length, 1.0)
     p = Vec3(
@@ -64,14 +67,14 @@ def link_row_count(m, k):
 
 @kernel
 def is_angular_row(m, k, c):
-    """Checks whether row c of link k is about an axis."""
+    """Checks whether row c of link k constrains an angular velocity; else it constrains a linear one."""
     return c < 3 if m.link_type[k] == LINK_SLIDER else c >= 3
 
 
 @kernel
 def link_row_axis(m, d, k, c):
     """Returns the unit vector of row c of link k, world axes."""
-    # the axes of the world, or the two vectors across the link's axis
+    # the three world axes, then for 5 rows the two vectors across the link's axis
     if c < 3 or m.link_type[k] == LINK_FIXED:
         axis = c % 3
         u = Vec3(1.0 if axis == 0 else 0.0, 1.0 if axis == 1 else 0.0, 1.0 if axis == 2 else 0.0)
@@ -91,10 +94,10 @@ def anchor_arm(m, d, k, side):
 
 @kernel
 def fill_angular_row(d, u, start, n):
-    """Sets d.primal.search = J of u . (omega_1 - omega_2) at a link's columns; a dof that moves both bodies has 0."""
+    """Sets d.primal.search = J of u . (omega_1 - omega_2), at n columns from `start` on."""
     for column in range(start, start + n):
         i = d.lcp.col[column]
-        J_i = 0.0
+        J_i = 0.0  # of a dof that moves both bodies alike
         if d.dual.mark[i] != BOTH:
             J_i = dot(u, d.cdof[i].angular)
         d.primal.search[i] = -J_i if d.dual.mark[i] == SECOND else J_i
@@ -102,11 +105,14 @@ def fill_angular_row(d, u, start, n):
 
 @kernel
 def fill_linear_row(d, u, arm_1, arm_2, start, n):
-    """Sets d.primal.search = J of u . (v_1 - v_2), the velocities of the points at the arms from the trees' coms."""
+    """Sets d.primal.search = J of u . (v_1 - v_2), at n columns from `start` on.
+
+    v_1, v_2: velocities of a point of each body;  arm_1, arm_2: this point relative to the com of the body's tree [m].
+    """
     for column in range(start, start + n):
         i = d.lcp.col[column]
         w, v, mark = d.cdof[i].angular, d.cdof[i].linear, d.dual.mark[i]
-        # v cancels if a dof moves both bodies
+        # v cancels if a dof moves both bodies alike
         if mark == BOTH:
             J_i = dot(u, cross(w, arm_1 - arm_2))
         elif mark == FIRST:
@@ -119,12 +125,12 @@ def fill_linear_row(d, u, arm_1, arm_2, start, n):
 # ---- rows -----------------------------------------------------------------------------------------------------------
 @kernel
 def append_link(m, d, k, start, n):
-    """Appends all rows of link k, except that of its motor and stops; sets link_lcprow[k, 0]."""
+    """Appends all rows of link k, except that of its motor or stop; sets link_lcprow[k, 0] to the first one."""
     every_world, infinite = true_mask(d), INFINITE  # all worlds have the rows; they are unbounded
     rate = own_or_model_value(m.link_erp[k], m.opt_erp[0]) / timestep(m)
     cfm = own_or_model_value(m.link_cfm[k], m.opt_cfm[0])
     arm_1, arm_2 = anchor_arm(m, d, k, side=0), anchor_arm(m, d, k, side=1)
-    # the required displacement and rotation of the first body
+    # required displacement [m] and rotation [rad] of the first body
     shift = position_error(m, d, k)
     turn = Vec3(zeros(3))
     if m.link_type[k] != LINK_BALL:
@@ -144,7 +150,7 @@ def append_link(m, d, k, start, n):
 
 @kernel
 def append_link_rows(m, d):
-    """Appends the unbounded rows of all links.
+    """Appends the rows of all links, except those of motors and stops.
 
     Reads:  link_*, frames of bodies, cdof, subtree_com.   Writes: the next rows of the LCP, link_lcprow.
     """
@@ -161,9 +167,9 @@ def append_link_rows(m, d):
 # ---- forces ---------------------------------------------------------------------------------------------------------
 @kernel
 def link_forces(m, d):
-    """Computes link_force, the load of each link's rows on its first body: force, and torque about its centre of mass.
+    """Computes link_force [N, N m]: force of each link's rows on its first body, and torque about the body's com.
 
-    Worlds that are not active keep their forces: a tile whose rows do not fit is solved in parts.
+    Inactive worlds keep their forces: if the rows of a tile do not fit, its worlds are solved in parts.
     """
     active = d.active[0] > 0.0
     for k in range(m.nlink):
@@ -181,6 +187,6 @@ def link_forces(m, d):
                 torque = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), torque)
             else:
                 force = fma(d.lcp.x[motor], link_axis(m, d, k, side=0), force)
-        # the force acts at the anchor: its torque about the centre of mass
+        # the force acts at the anchor: adds its torque about the com
         torque = torque + cross(link_point(m, d, k, side=0) - d.xipos[m.link_body[k, 0]], force)
         d.link_force[k] = where(active, Wrench(join(force, torque)), d.link_force[k])

@@ -25,7 +25,7 @@ from featherlane.engine.solver.vectors import clear_vector, copy_vector
 
 @kernel
 def factor_step_inertia(m, d):
-    """Computes qH, qHDiagInv, the factor of Mh; qacc_step = Mh^-1 f, the free acceleration; lcp.scale = D^-1/2.
+    """Computes the factor of Mh in qH and qHDiagInv, qacc_step = Mh^-1 f, and lcp.scale = D^-1/2.
 
     Reads:  M (nC,), qfrc_smooth (nv,), qvel.   Writes: qH (nC,), qHDiagInv, qacc_step, lcp.scale (nv,).
     """
@@ -57,18 +57,18 @@ def sum_solution_rows(m, d):
 def accelerate_by_rows(m, d):
     """Computes qfrc_constraint = L^T D^1/2 z and qacc = Mh^-1 f + L^-1 D^-1/2 z, so that v' = v + h qacc.
 
-    In a world with an acceleration that is non-finite or not below FAR, every constraint force is FAR.  So it does not
+    In a world with an acceleration that is not below FAR, every constraint force becomes FAR.  Otherwise its NaNs could
     depend on the other worlds: if Mh is singular, a row that this world lacks may have added 0 * inf.
     """
     for i in range(m.nv):
-        # D^1/2 z, as lcp.scale = D^-1/2
+        # (D^1/2 z)_i, since lcp.scale = D^-1/2
         scaled = d.lcp.z[i] / d.lcp.scale[i]
         d.qacc[i] = scaled
         d.qfrc_constraint[i] = scaled
     # qfrc_constraint = L^T (D^1/2 z)
     for i in range(m.nv):
         rowadr, scaled = m.M_rowadr[i], d.qacc[i]
-        for entry in range(rowadr, rowadr + m.M_rownnz[i] - 1):
+        for entry in range(rowadr, rowadr + m.M_rownnz[i] - 1):  # entries before the diagonal, which is 1 in L
             j = m.M_colind[entry]
             d.qfrc_constraint[j] = fma(d.qH[entry], scaled, d.qfrc_constraint[j])
     # qacc = L^-1 D^-1 (D^1/2 z)

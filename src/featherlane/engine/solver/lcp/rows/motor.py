@@ -40,26 +40,26 @@ from featherlane.engine.solver.lcp.rows.softness import own_or_model_value
 # ---- joints ---------------------------------------------------------------------------------------------------------
 @kernel
 def append_joint_motor(m, d, j, present):
-    """Appends the motor's row of slide or hinge j, in worlds of the mask `present`: not at a stop."""
+    """Appends the row of the motor of slide or hinge j; present: mask of worlds in which the motor acts."""
     joint = m.joint[j]
     cfm = own_or_model_value(joint.motor_cfm, m.opt_cfm[0])
     force = joint.motor_force
-    row = append_dof_row(m, d, joint.dofadr, where(present, 1.0, 0.0))
+    row = append_dof_row(m, d, joint.dofadr, where(present, 1.0, 0.0))  # J = 1 at the joint's dof
     set_row(m, d, row, present, c=joint.motor_vel, cfm=cfm, bounds=(-force, force))
 
 
 @kernel
 def append_joint_motors(m, d):
-    """Appends the motors of all joints, in worlds in which the joint is not at a stop."""
+    """Appends the rows of the motors of all joints; a motor acts in worlds in which its joint is not at a stop."""
     for j in range(m.njnt):
         joint = m.joint[j]
         if is_scalar(joint.type):  # hinge or slide
             powered = joint.motor_force > 0.0
-            # at a stop, the limit's row of the constraint layer replaces the motor's
             if any_(powered):
                 low, high = joint_at_stop(m, d, j)
+                # at a stop, the limit's row of the constraint layer replaces the motor's
                 present = powered & not_(low) & not_(high)
-                # an empty range is two stops: the motor has no effect
+                # two stops at one position hold the joint: the motor has no effect
                 if joint.limited != 0:
                     present = present & (joint.range.lower < joint.range.upper)
                 if any_(present) and reserve_rows(m, d, rows=1):
@@ -69,30 +69,38 @@ def append_joint_motors(m, d):
 # ---- links ----------------------------------------------------------------------------------------------------------
 @kernel
 def link_stop_velocity(m, d, k, low, high, v):
-    """Returns the target velocity of the stop of link k: -erp / h error, or -bounce v if that is faster."""
+    """Returns the target velocity at a stop of link k: -erp / h error, or -bounce v if that leaves the stop faster.
+
+    The link bounces only in worlds in which v runs into the stop.
+    low, high: masks of worlds at the lower and the upper stop;  v: J v [m/s, rad/s].
+    """
     position, lower, upper = d.link_position[k], m.link_range[k].lower, m.link_range[k].upper
     error = where(low, position - lower, where(high, position - upper, 0.0))
     target = -(own_or_model_value(m.link_stop_erp[k], m.opt_erp[0]) / timestep(m)) * error
     bounce = m.link_stop_bounce[k]
-    bounces = (bounce > 0.0) & (lower < upper)  # two stops at one position hold the link: no bounce
-    # the bounce's velocity points away from the stop: up at the lower one, down at the upper one
-    back = -(bounce * v)
-    hits_lower = bounces & low & (v < 0.0)
-    up = fmax(target, back)
-    hits_upper = bounces & high & (v > 0.0)
-    down = fmin(target, back)
+    can_bounce = (bounce > 0.0) & (lower < upper)  # two stops at one position hold the link: no bounce
+    rebound = -(bounce * v)
+    # away from the stop is up at the lower one, down at the upper one
+    hits_lower = can_bounce & low & (v < 0.0)
+    up = fmax(target, rebound)
+    hits_upper = can_bounce & high & (v > 0.0)
+    down = fmin(target, rebound)
     return where(hits_lower, up, where(hits_upper, down, target))
 
 
 @kernel
 def append_link_motor(m, d, k, present, low, high):
-    """Appends the row of link k on its axis: its stop in worlds at one, else its motor; returns the row's number."""
+    """Appends the row of link k about or along its axis: its stop in worlds at a stop, else its motor.
+
+    present: mask of worlds with the row;  low, high: masks of worlds at the lower and the upper stop.
+    Returns the number of the row.
+    """
     start = first_free_column(d)
     infinite = INFINITE
     at_stop = low | high
     n = list_pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start)
     axis = link_axis(m, d, k, side=0)
-    # d.primal.search = J at the n columns, 0 in worlds without the row
+    # J in d.primal.search at the n columns, 0 in worlds without the row
     if m.link_type[k] == LINK_HINGE:
         fill_angular_row(d, axis, start, n)
     else:
@@ -105,7 +113,7 @@ def append_link_motor(m, d, k, present, low, high):
     cfm = own_or_model_value(where(at_stop, m.link_stop_cfm[k], m.link_motor_cfm[k]), m.opt_cfm[0])
     # a stop pushes away from itself; two stops at one position act in both directions
     force = m.link_motor_force[k]
-    has_range = m.link_range[k].lower < m.link_range[k].upper
+    has_range = m.link_range[k].lower < m.link_range[k].upper  # else both stops are at one position
     lo = where(at_stop, where(low & has_range, 0.0, -infinite), -force)
     hi = where(at_stop, where(high & has_range, 0.0, infinite), force)
     set_row(m, d, row, present, c=target, cfm=cfm, bounds=(lo, hi))
@@ -125,7 +133,7 @@ def append_link_motors(m, d):
 
 @kernel
 def append_motor_rows(m, d):
-    """Appends motors of joints, motors and stops of links.
+    """Appends the rows of motors of joints, and of motors and stops of links.
 
     Reads:  qpos, link_position, frames of bodies, cdof.   Writes: the next rows of the LCP, link_lcprow.
     """

@@ -8,7 +8,7 @@ ancestors.  Rows of one joint, contact or link form a group that shares its colu
     if n > 0 and reserve_rows(m, d, rows):        # a tile that is full is split
         for each row:
             d.primal.search[i] = J_i at each column  # d.dual.mark[i]: FIRST, SECOND or BOTH (moves both bodies alike)
-            row = append_jacobian_row(m, d, start, n)  # its number r; J v and J Mh^-1 f
+            row = append_jacobian_row(m, d, start, n)  # row number r, velocity J v, acceleration J Mh^-1 f
             set_row(m, d, row, present, c, cfm, (lo, hi))
     clear_column_marks(d, start, n)
 
@@ -59,14 +59,14 @@ def first_free_entry(d):
 
 @kernel
 def has_capacity(m, d, rows):
-    """Checks whether the capacity suffices for `rows` more rows, whatever their dofs."""
+    """Checks whether the capacity suffices for `rows` more rows, each with up to nv columns."""
     fits = d.lcp.n[0] + rows <= d.nlcp and first_free_column(d) + m.nv <= d.nlcpcol
     return fits and first_free_entry(d) + rows * m.nv <= d.nlcpY
 
 
 @kernel
 def list_pair_columns(m, d, first, second, start):
-    """Lists the dofs that move one of two bodies in lcp.col, from `start` on, descending; returns their number.
+    """Lists the dofs that move body `first` or body `second` in lcp.col, from `start` on, descending; returns how many.
 
     Sets d.dual.mark of these dofs to FIRST, SECOND or BOTH.
     """
@@ -75,7 +75,7 @@ def list_pair_columns(m, d, first, second, start):
 
 @kernel
 def clear_column_marks(d, start, n):
-    """Clears d.dual.mark of the dofs of n columns."""
+    """Clears d.dual.mark of the dofs of the n columns from `start` on."""
     clear_marks(d.lcp.col, d.dual.mark, start, n)
 
 
@@ -97,14 +97,14 @@ def append_jacobian_row(m, d, start, n):
     """
     r = d.lcp.n[0]
     entry = first_free_entry(d)
-    v, a, square = 0.0, 0.0, 0.0
-    # v = J qvel, a = J Mh^-1 f; J is copied to lcp.Y
+    v, a, square = 0.0, 0.0, 0.0  # J qvel, J Mh^-1 f, J Mh^-1 J^T
+    # J is copied to lcp.Y
     for k in range(n):
         i = d.lcp.col[start + k]
         v, a = fma(d.primal.search[i], d.qvel[i], v), fma(d.primal.search[i], d.qacc_step[i], a)
         d.lcp.Y[entry + k] = d.primal.search[i]
     block = SparseRows(y=d.lcp.Y, first=entry, dofs=d.lcp.col, start=start, n=n, place=d.dual.place)
-    # the first row of a group stores the positions of its dofs; the others share its columns, and so these positions
+    # a group shares its columns: its first row stores the positions of their dofs in dual.place, also for later rows
     if r == 0 or d.lcp.coladr[max(r - 1, 0)] != start or d.lcp.colnum[max(r - 1, 0)] != n:
         place_dofs(block)
     half_solve_rows(inertia_rows(m), d.qH, d.lcp.scale, block, scaled=1, count=1)
@@ -131,30 +131,28 @@ def set_row(m, d, row, present, c, cfm, bounds):
         bounds: (lo, hi) [N, N m], lo <= 0 <= hi.
     """
     h = timestep(m)
-    r, v, a = row  # v = J v, a = J Mh^-1 f
+    r, v, a = row  # number, J v, J Mh^-1 f
     lo, hi = bounds
-    # the softness that A's diagonal gets
-    soft = where(present, cfm / h, 0.0)
-    d.lcp.findex[r] = -1  # no friction, unless `set_friction` follows
+    cfm_over_h = where(present, cfm / h, 0.0)
+    d.lcp.findex[r] = -1  # no friction row, unless `set_friction` follows
     d.lcp.b[r] = where(present, (c - v) / h - a, 0.0)
-    d.lcp.cfm[r] = soft
-    d.lcp.diag[r] = d.lcp.diag[r] + soft
+    d.lcp.cfm[r] = cfm_over_h
+    d.lcp.diag[r] = d.lcp.diag[r] + cfm_over_h
     d.lcp.lo[r] = where(present, lo, 0.0)
     d.lcp.hi[r] = where(present, hi, 0.0)
     d.lcp.add[r] = 0.0
 
 
 @kernel
-def set_friction(d, r, normal, present, mu, force):
-    """Sets |x_r| <= mu |x_normal|, or |x_r| <= mu [N] in worlds in which friction is a force (`force` = 1, else 0).
+def set_friction(d, r, normal, present, mu, is_force):
+    """Makes row r a friction row: |x_r| <= mu |x_normal|, or |x_r| <= mu [N, N m] in worlds with is_force = 1 (else 0).
 
-    The upper bound lcp.hi holds the coefficient mu, and lcp.add the force.
-    `set_row` must have been called for row r; normal: number of the normal row.
+    normal: number of the normal row.  lcp.hi holds the coefficient, lcp.add the force.  `set_row` must precede.
     """
     d.lcp.findex[r] = normal
     d.lcp.lo[r] = 0.0
-    d.lcp.hi[r] = where(present & (force == 0.0), mu, 0.0)
-    d.lcp.add[r] = where(present & (force != 0.0), mu, 0.0)
+    d.lcp.hi[r] = where(present & (is_force == 0.0), mu, 0.0)
+    d.lcp.add[r] = where(present & (is_force != 0.0), mu, 0.0)
 
 
 @kernel
@@ -165,7 +163,7 @@ def is_present(d, r):
 
 @kernel
 def reserve_rows(m, d, rows):
-    """Checks whether the capacity suffices for `rows` more rows, and reports if it does not."""
+    """Checks whether the capacity suffices for `rows` more rows; if not, reports it as `report_full_rows`."""
     fits = has_capacity(m, d, rows)
     if not fits:
         report_full_rows(d)
@@ -176,7 +174,7 @@ def reserve_rows(m, d, rows):
 def report_full_rows(d):
     """Reports that a row does not fit: con_overflow = 1 of several worlds, so that the caller splits the tile.
 
-    A single world omits the row, and counts as full once: later rows find the flag FULL in one.status.
+    A single world omits the row.  It warns of the first such row only: one.status is FULL for later ones.
     """
     if count_active_worlds(d) > 1:
         d.con_overflow[0] = 1

@@ -19,7 +19,7 @@ from featherlane.engine.constraint.impedance import MINVAL, impedance, reference
 
 @kernel
 def own_or_model_value(own, model_value):
-    """Returns a parameter of one element, or the model's value if it is negative."""
+    """Returns `own`, the parameter of an element, or the model's value if `own` is negative."""
     return where(own < 0.0, model_value, own)
 
 
@@ -28,14 +28,17 @@ def softness_of_reference(m, solref, solimp, r, R):
     """Returns (erp, cfm) of a row with error r and regularisation R [1/kg]: (h K d, R) / (h K d + B)."""
     h = timestep(m)
     K, B = reference(solref, solimp, shortest_timeconst(m))
-    spring = h * K * impedance(solimp, r)
-    total = fmax(spring + B, MINVAL)
-    return spring / total, R / total
+    hKd = h * K * impedance(solimp, r)
+    total = fmax(hKd + B, MINVAL)
+    return hKd / total, R / total
 
 
 @kernel
 def softness(m, own_erp, own_cfm, solref, solimp, r, D):
-    """Returns (erp, cfm) of a row with error r: its own (negative: the model's), or by solref, solimp and R = 1 / D."""
+    """Returns (erp, cfm) of a row with error r, by solref, solimp and R = 1 / D if `opt.softness` is "solref".
+
+    Else it returns (own_erp, own_cfm), each replaced by the model's value if it is negative.
+    """
     if m.opt_softness == BY_SOLREF:
         erp, cfm = softness_of_reference(m, solref, solimp, r, 1.0 / fmax(D, MINVAL))
     else:
@@ -45,7 +48,7 @@ def softness(m, own_erp, own_cfm, solref, solimp, r, D):
 
 @kernel
 def loss_cfm(m, solref, solimp, D):
-    """Returns cfm of a friction-loss row, R / B with R = 1 / D: it has no error, and thus no spring."""
+    """Returns cfm of a friction-loss row: the model's, or R / B with R = 1 / D, since the row has no spring."""
     cfm = m.opt_cfm[0]
     if m.opt_softness == BY_SOLREF:
         _, B = reference(solref, solimp, shortest_timeconst(m))

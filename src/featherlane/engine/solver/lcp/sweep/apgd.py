@@ -1,11 +1,11 @@
 """Accelerated projected gradient descent (Nesterov) with restarts, W problems of one structure at once.
 
-    x+ = P(y - t D^-1 (A y - b)),   y+ = x+ + beta (x+ - x),   beta = (k - 1) / (k + 2)
+    x+ = P(y - t D^-1 (A y - b)),   y+ = x+ + beta (x+ - x),   beta = (c - 1) / (c + 2)
 
 D is the diagonal of A.  Each world has a separate step t.  The step is taken if the curvature along it allows,
 t d^T A d <= d^T D d with d = x+ - y, else the world stays and tries a shorter one; t grows a little with each step.
-k restarts if a step leads against the gradient.  A d is the only product of a step: A x and A y are sums of such.
-The iterate with the smallest residual is kept.
+c counts steps; it restarts at 1 if a step leads against the gradient.  A d is the only product of a step: A x and A y
+are sums of such products.  The iterate with the smallest residual is kept.
 
 A fixed point of the iteration solves
 
@@ -20,7 +20,7 @@ Buffers: lcp.y: y;  lcp.g: A y - b;  lcp.w: A x - b;  lcp.dx: d = x+ - y;  lcp.d
 `mu_of`, `length_across`: mu_i of a row, |s| of the friction rows behind a normal row.  `in_cone`: row i is one of them.
 `project_box(p, x, i, u)`: u clipped to the bounds of row i at x;  `project_cone(p, u, k, count)`: projects rows of u.
 Symbols: p: the record of the problems;  i: a row, of lcp.n;  lcp.findex_i: its normal row if it is friction, else -1;
-    k: a normal row with `count` friction rows behind it, in `apgd` the counter of beta;
+    k: a normal row with `count` friction rows behind it;
     cone: 1: friction on cones, 0: pyramids.
 Source: Mazhar, Heyn, Negrut, Tasora, "Using Nesterov's method to accelerate multibody dynamics with friction and
 contact", ACM TOG 34 (2015), there for the cone without De Saxce's term; O'Donoghue and Candes, "Adaptive restart for
@@ -46,8 +46,8 @@ from featherlane.engine.solver.lcp.sweep.projection import (
 from featherlane.engine.solver.lcp.sweep.residual import finish, lcp_residual, record_residual, stopping_residual
 
 GROWTH = 1.02  # factor after an accepted step
-MARGIN = 0.95  # of the longest step that the last curvature allows
-LONGEST = 4.0  # step, by the diagonal
+MARGIN = 0.95  # fraction of the longest step that the last curvature allows
+LONGEST = 4.0  # largest step t, which multiplies D^-1
 PATIENCE = 300.0  # steps without a smaller residual, after which momentum ends
 
 
@@ -63,10 +63,10 @@ def step_box(p, i, t):
 def step_cone(p, k, count, t):
     """Sets lcp.target = P(y - t step (g + slip)), the positions of normal row k and its friction rows after a step.
 
-    slip = |w_s| = |mu_i g_i| over the friction rows is added to the normal's gradient only, see above.
+    slip = |w_s|, the length of mu_i g_i over the friction rows, is added to the gradient of the normal row only.
     """
     for i in friction_rows(k, count):
-        # length_across divides by mu_i
+        # mu_i (mu_i g_i): `length_across` divides by mu_i, so slip is the length of mu_i g_i = w_s
         p.lcp.target[i] = mu_of(p, i) * p.lcp.g[i] * mu_of(p, i)
     slip = length_across(p, p.lcp.target, k, count)
     p.lcp.target[k] = fma(-(t * p.lcp.step[k]), p.lcp.g[k] + slip, p.lcp.y[k])
@@ -77,7 +77,8 @@ def step_cone(p, k, count, t):
 
 @kernel
 def projected_step(p, t, cone):
-    """Sets lcp.dx = d, the projected step of length t from y; normals come before the friction that they limit."""
+    """Sets lcp.target = x+ and lcp.dx = d = x+ - y, the projected step of length t from y."""
+    # normals first, as the limits of friction rows alone follow them; cones with their normal
     for k in range(p.lcp.n[0]):
         if p.lcp.findex[k] < 0:
             count = friction_count(p, k) if cone != 0 else 0
@@ -94,7 +95,7 @@ def projected_step(p, t, cone):
 
 @kernel
 def direction_curvature(p):
-    """Sets lcp.dw = A d; returns (d^T A d, d^T D d)."""
+    """Sets lcp.dw = A d; returns (curvature d^T A d, square d^T D d) for d in lcp.dx."""
     multiply_delassus(p, p.lcp.dx, p.lcp.dw)
     curvature, square = 0.0, 0.0
     for i in range(p.lcp.n[0]):
@@ -107,11 +108,13 @@ def direction_curvature(p):
 # ---- the new iterate -------------------------------------------------------------------------------------------------
 @kernel
 def goes_uphill(p):
-    """Returns a mask of worlds whose momentum leads from x against the projected step d: d^T D (x+ - x) < 0."""
+    """Returns a mask of worlds that move from x to x+ against the projected step d: d^T D (x+ - x) < 0."""
     slope = 0.0
     for i in range(p.lcp.n[0]):
         d = p.lcp.dx[i]
-        slope = fma(d / p.lcp.step[i], (p.lcp.y[i] - p.lcp.x[i]) + d, slope)
+        D_d = d / p.lcp.step[i]
+        x_change = (p.lcp.y[i] - p.lcp.x[i]) + d  # x+ - x
+        slope = fma(D_d, x_change, slope)
     return slope < 0.0
 
 
@@ -129,10 +132,11 @@ def extrapolate(p, beta, taken):
 def next_step(t, taken, curvature, square):
     """Returns the step t of the next iteration: it grows after a taken step, else the curvature along d limits it.
 
-    taken: mask of worlds that took their step; curvature, square: d^T A d and d^T D d.
+    taken: mask of worlds that took their step;  curvature, square: d^T A d and d^T D d.
     """
-    curved = curvature > TINY  # else d^T A d = 0, which limits no step
-    shorter = fmin(MARGIN * square / where(curved, curvature, 1.0), 0.9 * t)  # by at least a tenth
+    curved = curvature > TINY  # without curvature, t is not limited
+    # t d^T A d <= d^T D d, with a margin; at least a tenth shorter than before
+    shorter = fmin(MARGIN * square / where(curved, curvature, 1.0), 0.9 * t)
     return where(taken, fmin(GROWTH * t, LONGEST), where(curved, shorter, t))
 
 
@@ -146,7 +150,7 @@ def keep_best(p, better):
 
 @kernel
 def start_apgd(p, cone):
-    """Sets lcp.step, w at x, y = x, g = w and lcp.best = x; returns the residual at x."""
+    """Sets lcp.step, lcp.w = A x - b, and y, g, lcp.best to x, w, x; returns the residual of the initial x."""
     if cone != 0:
         set_cone_steps(p)
     else:
@@ -168,12 +172,13 @@ def apgd(p, iterations, cone):
     """
     tolerance = stopping_residual(p)
     best_residual = start_apgd(p, cone)
-    t, k = 1.0, 1.0  # the step, and the counter of beta
-    count = 0.0  # steps so far
-    idle_steps = (
-        0.0  # without a smaller residual: after PATIENCE there is no momentum, after 2 PATIENCE it is tried again
-    )
-    live = not_(best_residual <= tolerance)
+    t = 1.0
+    c = 1.0
+    steps = 0.0  # in each world, so far
+    # steps since the residual last fell below its minimum: above PATIENCE there is no momentum, above 2 PATIENCE it is
+    # tried again
+    idle_steps = 0.0
+    live = not_(best_residual <= tolerance)  # also true for NaN
     record_residual(p, k=0, residual=best_residual)
     for iteration in range(iterations):
         if not any_(live):
@@ -182,8 +187,8 @@ def apgd(p, iterations, cone):
         curvature, square = direction_curvature(p)  # writes A d to lcp.dw
         taken = live & (t * curvature <= square)  # t d^T A d <= d^T D d
         restart = goes_uphill(p) | (idle_steps > PATIENCE)
-        k = where(taken, where(restart, 1.0, k + 1.0), k)
-        beta = where(restart, 0.0, (k - 1.0) / (k + 2.0))
+        c = where(taken, where(restart, 1.0, c + 1.0), c)
+        beta = where(restart, 0.0, (c - 1.0) / (c + 2.0))
         extrapolate(p, beta, taken)  # writes x, w, y, g
         t = next_step(t, taken, curvature, square)
         residual = lcp_residual(p, p.lcp.x, p.lcp.w, cone)
@@ -192,12 +197,12 @@ def apgd(p, iterations, cone):
         keep_best(p, better)
         idle_steps = where(better | (idle_steps > PATIENCE + PATIENCE), 0.0, idle_steps + 1.0)
         best_residual = where(better, residual, best_residual)
-        count = count + where(live, 1.0, 0.0)
+        steps = steps + where(live, 1.0, 0.0)
         live = live & not_(best_residual <= tolerance)
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = p.lcp.best[i]
     finish(p, cone)
-    p.lcp.niter[0] = count
+    p.lcp.niter[0] = steps
 
 
 @stage(p=PROBLEM)

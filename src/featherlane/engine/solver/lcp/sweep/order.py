@@ -16,8 +16,8 @@ MULTIPLIER, INCREMENT, MASK = 1664525, 1013904223, (1 << 32) - 1
 def random_below(bits, n):
     """Returns an integer from 0 to n - 1 from 32 random bits.
 
-    Of c random bits, (bits * n) >> c is such a number.  For a small n, the 32 bits are first folded to c = 16, 8, 4, 2
-    or 1 bits: their high half is combined with the low half by exclusive or.
+    With c random bits, this is (bits * n) >> c.  For a small n, the 32 bits are first folded to c = 16, 8, 4, 2 or 1
+    bits: each fold combines the high half with the low half by exclusive or.
     """
     if n > 1 << 16:
         number = (bits * n) >> 32
@@ -37,13 +37,14 @@ def random_below(bits, n):
                 if n > 2:
                     number = ((bits & 3) * n) >> 2
                 else:
+                    # one bit for n = 2; 0 for n = 1, where n >> 1 = 0
                     number = (bits ^ (bits >> 1)) & 1 & (n >> 1)
     return number
 
 
 @kernel
 def start_order(p, quickstep):
-    """Sets lcp.order by row number, or (quickstep) with friction behind all others."""
+    """Sets lcp.order to the row numbers in ascending order; with quickstep = 1, friction rows follow all other rows."""
     n = p.lcp.n[0]
     position = 0
     for i in range(n):
@@ -59,7 +60,7 @@ def start_order(p, quickstep):
 
 @kernel
 def shuffle_order(p, sweep):
-    """Shuffles lcp.order at sweeps 8, 16, ...: each position is exchanged with a random one up to it."""
+    """Shuffles lcp.order at sweeps 8, 16, ...: the row at each position k is exchanged with that at a random j <= k."""
     if sweep % PERIOD == 0 and sweep > 0:
         for k in range(1, p.lcp.n[0]):
             # the linear congruential generator of ODE; its state lcp.seed advances

@@ -45,7 +45,7 @@ from featherlane.engine.solver.lcp.sweep.residual import (
 
 @kernel
 def move_row(p, i, x, live):
-    """Sets x_i to x in live worlds, and updates z; returns |change of x_i|."""
+    """Sets x_i to the value x in live worlds, and updates lcp.z; returns |change of x_i|, 0 in other worlds."""
     change = where(live, x - p.lcp.x[i], 0.0)
     p.lcp.x[i] = where(live, x, p.lcp.x[i])
     add_row_change(p, i, change)
@@ -63,7 +63,7 @@ def relaxed_row(p, i):
 @kernel
 def visit_disc(p, k, count, live):
     """Updates the friction rows of normal row k together; returns their largest |change|.  Overwrites lcp.target."""
-    # lcp.target: first the target of each row, then its projection to the disc at the normal force x_k
+    # lcp.target: first the relaxed x of each row, then its projection to the disc at the normal force x_k
     for i in friction_rows(k, count):
         p.lcp.target[i] = relaxed_row(p, i)
     project_disc(p, p.lcp.target, k, count, p.lcp.x[k])
@@ -82,7 +82,7 @@ def sweep_rows(p, cone, live):
         if cone == 0 or not in_cone(p, i):
             x = project_box(p, p.lcp.x, i, relaxed_row(p, i))
             largest = fmax(move_row(p, i, x, live), largest)
-        # the friction rows of a cone follow their normal
+        # the friction rows of a cone are visited with their normal row
         if cone != 0 and p.lcp.findex[i] < 0:
             largest = fmax(visit_disc(p, i, friction_count(p, i), live), largest)
     return largest
@@ -90,18 +90,21 @@ def sweep_rows(p, cone, live):
 
 @kernel
 def stops_after_sweep(p, largest_change, cone, live):
-    """Returns the live worlds that have converged: the largest change and the residual are within the tolerance."""
+    """Returns a mask of live worlds that have converged: the largest change and the residual are within the tolerance.
+
+    largest_change: largest |change of x_i| of the sweep.  Overwrites lcp.w.
+    """
     tolerance = stopping_residual(p)
     stops = live & (largest_change <= tolerance * solution_size(p, p.lcp.x))
     if any_(stops):
-        place_w(p)  # uses the stored z: recomputing it would change the rounding of worlds that continue
+        place_w(p)  # with the z of the sweeps: a recomputed z would change the rounding of worlds that continue
         stops = stops & (lcp_residual(p, p.lcp.x, p.lcp.w, cone) <= tolerance)
     return stops
 
 
 @kernel
 def record_sweep(p, sweep, cone):
-    """Records the residual after a number of sweeps, for the iteration statistics only."""
+    """Records the residual after `sweep` sweeps, if iteration statistics are on.  Overwrites lcp.w."""
     if p.want_history:
         place_w(p)
         record_residual(p, sweep, lcp_residual(p, p.lcp.x, p.lcp.w, cone))
@@ -120,19 +123,19 @@ def lcp_pgs(p, iterations, quickstep, cone):
     sum_factored_rows(p, p.lcp.x)  # writes lcp.z
     start_order(p, quickstep)  # writes lcp.order
     record_sweep(p, sweep=0, cone=cone)
-    count = 0.0
-    live = count <= 0.0  # all worlds
+    sweeps = 0.0  # in each world, so far
+    live = sweeps <= 0.0  # all worlds
     for sweep in range(iterations):
         if not any_(live):
             break
         if quickstep != 0:
             shuffle_order(p, sweep)
         largest_change = sweep_rows(p, cone, live)  # updates lcp.x, lcp.z
-        count = count + where(live, 1.0, 0.0)
+        sweeps = sweeps + where(live, 1.0, 0.0)
         live = live & not_(stops_after_sweep(p, largest_change, cone, live))
         record_sweep(p, sweep + 1, cone)
     finish(p, cone)
-    p.lcp.niter[0] = count
+    p.lcp.niter[0] = sweeps
 
 
 @stage(p=PROBLEM)

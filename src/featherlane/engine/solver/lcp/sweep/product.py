@@ -11,22 +11,23 @@ from featherlane.engine.prelude import *
 def dense_dot(p, x, i):
     """Returns (A x)_i of a dense A, in four independent sums, which hide latency."""
     n = p.lcp.n[0]
-    row = i * p.lcp.n[0]
-    sums = zeros(4)
+    A_i = i * p.lcp.n[0]  # index of A_i0
+    sums = zeros(4)  # sum c takes the columns c, c + 4, ...
     for k in range(n // 4):
         j = 4 * k
-        sums = tuple(fma(p.lcp.A[row + j + c], x[j + c], sums[c]) for c in range(4))
-    # the last one to three products, in the first sum
-    first = sums[0]
+        sums = tuple(fma(p.lcp.A[A_i + j + c], x[j + c], sums[c]) for c in range(4))
+    # the last columns, if n is no multiple of four, go to sum 0
+    sum_0 = sums[0]
     for j in range(n // 4 * 4, n):
-        first = fma(p.lcp.A[row + j], x[j], first)
-    return (first + sums[1]) + (sums[2] + sums[3])
+        sum_0 = fma(p.lcp.A[A_i + j], x[j], sum_0)
+    return (sum_0 + sums[1]) + (sums[2] + sums[3])
 
 
 @kernel
 def factored_dot(p, x, i):
-    """Returns (A x)_i = cfm_i x_i + sum over k of Y_ik z_k, given z = Y^T x, in two independent sums."""
+    """Returns (A x)_i = cfm_i x_i + sum over j of Y_ij z_j, given lcp.z = Y^T x."""
     column, entry, n = p.lcp.coladr[i], p.lcp.rowadr[i], p.lcp.colnum[i]
+    # two independent sums, of even and odd entries, hide latency
     even = p.lcp.cfm[i] * x[i]
     odd = 0.0
     for half in range(n // 2):
@@ -50,7 +51,7 @@ def delassus_row_product(p, x, i):
 
 @kernel
 def add_row_change(p, i, delta):
-    """Updates z by a change `delta` of x_i: z_j += Y_ij delta.  A dense A has no z."""
+    """Updates lcp.z = Y^T x after x_i has changed by `delta`: z_j += Y_ij delta.  A dense A has no z."""
     if p.lcp.dense[0] == 0:
         column, entry = p.lcp.coladr[i], p.lcp.rowadr[i]
         for k in range(p.lcp.colnum[i]):
@@ -60,7 +61,7 @@ def add_row_change(p, i, delta):
 
 @kernel
 def sum_factored_rows(p, x):
-    """Computes z = Y^T x of factored rows."""
+    """Computes lcp.z = Y^T x of factored rows."""
     if p.lcp.dense[0] == 0:
         for j in range(p.nlcpz):
             p.lcp.z[j] = 0.0
@@ -70,7 +71,7 @@ def sum_factored_rows(p, x):
 
 @kernel
 def multiply_delassus(p, x, y):
-    """Computes y = A x, and z = Y^T x of factored rows."""
+    """Computes y = A x, and lcp.z = Y^T x of factored rows."""
     sum_factored_rows(p, x)
     for i in range(p.lcp.n[0]):
         y[i] = delassus_row_product(p, x, i)
@@ -78,13 +79,13 @@ def multiply_delassus(p, x, y):
 
 @kernel
 def place_w(p):
-    """Computes lcp.w = A x - b; for factored rows from the stored z."""
+    """Computes lcp.w = A x - b; for factored rows from the stored z, which must be Y^T x."""
     for i in range(p.lcp.n[0]):
         p.lcp.w[i] = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i]
 
 
 @kernel
 def compute_w(p):
-    """Computes lcp.w = A x - b, and z = Y^T x of factored rows."""
+    """Computes lcp.w = A x - b, and lcp.z = Y^T x of factored rows."""
     sum_factored_rows(p, p.lcp.x)
     place_w(p)

@@ -18,9 +18,9 @@ Symbols: p: the record of the problems;  i: a row, of lcp.n, with lcp.lo, hi, ad
 
 from featherlane.engine.prelude import *
 
-TINY = 1e-300  # smaller lengths count as 0: below it 1 / x overflows
+TINY = 1e-300  # least divisor: 1 / x of a smaller x may overflow
 ROUGHEST = 1e8  # largest coefficient of friction on a cone: finite, so that lengths across can be measured
-FLOOR = 1e-12  # of the largest diagonal: smaller diagonals count as 0
+FLOOR = 1e-12  # A_ii up to FLOOR max A_jj counts as 0
 INF = float("inf")
 
 
@@ -31,7 +31,7 @@ def row_bounds(p, x, i):
     k = p.lcp.findex[i]
     if k >= 0:
         load = x[k] * where(x[k] < 0.0, -1.0, 1.0)  # |x_k|, the normal force
-        # without load there is no friction, not even at mu = inf
+        # without load there is no friction, whatever mu: inf * 0 would be NaN
         hi = where(load > 0.0, p.lcp.hi[i] * load, 0.0) + p.lcp.add[i]
         lo = -hi
     else:
@@ -41,7 +41,7 @@ def row_bounds(p, x, i):
 
 @kernel
 def project_box(p, x, i, u):
-    """Returns the number u clipped to the bounds of row i at x."""
+    """Returns the value u clipped to the bounds that row i has at x."""
     lo, hi = row_bounds(p, x, i)
     return clip(u, lo, hi)
 
@@ -64,7 +64,7 @@ def friction_rows(k, count):
 
 @kernel
 def in_cone(p, i):
-    """Checks whether row i is one of the friction rows behind its normal, which are projected together."""
+    """Checks whether row i is one of the consecutive friction rows behind its normal row, which form its cone."""
     k = p.lcp.findex[i]
     return k >= 0 and k < i and i <= k + friction_count(p, k)
 
@@ -77,19 +77,22 @@ def mu_of(p, i):
 
 @kernel
 def cone_offset(p, k, count):
-    """Returns a = min add_i / mu_i over friction rows with mu > 0: the distance of the cone's tip below the origin."""
-    offset, none_yet = 0.0, true_mask(p)  # none_yet: no row with mu > 0 so far
+    """Returns a = min add_i / mu_i over friction rows with mu > 0: the cone's tip is at x_k = -a.
+
+    It is 0 without such rows.
+    """
+    offset, none_yet = 0.0, true_mask(p)  # none_yet: worlds with no row with mu > 0 so far
     for i in friction_rows(k, count):
         has_mu = mu_of(p, i) > 0.0
-        share = p.lcp.add[i] / where(has_mu, mu_of(p, i), 1.0)
-        offset = where(has_mu, where(none_yet, share, fmin(offset, share)), offset)
+        row_offset = p.lcp.add[i] / where(has_mu, mu_of(p, i), 1.0)
+        offset = where(has_mu, where(none_yet, row_offset, fmin(offset, row_offset)), offset)
         none_yet = none_yet & (mu_of(p, i) <= 0.0)
     return offset
 
 
 @kernel
 def length_across(p, u, k, count):
-    """Returns |s| of the friction rows, s_i = u_i / mu_i."""
+    """Returns |s| of the friction rows of u, s_i = u_i / mu_i; rows without mu are not part of s."""
     square = 0.0
     for i in friction_rows(k, count):
         s_i = where(mu_of(p, i) > 0.0, u[i] / fmax(mu_of(p, i), TINY), 0.0)
@@ -101,8 +104,8 @@ def length_across(p, u, k, count):
 def scale_across(p, u, k, count, scale):
     """Multiplies friction rows of u by `scale`; clips those without mu to |u_i| <= add_i."""
     for i in friction_rows(k, count):
-        alone = clip(u[i], -p.lcp.add[i], p.lcp.add[i])
-        u[i] = where(mu_of(p, i) > 0.0, scale * u[i], alone)
+        clipped = clip(u[i], -p.lcp.add[i], p.lcp.add[i])
+        u[i] = where(mu_of(p, i) > 0.0, scale * u[i], clipped)
 
 
 @kernel
@@ -110,36 +113,37 @@ def project_disc(p, u, k, count, normal):
     """Projects the friction rows of u to the disc |s| <= max(normal, 0) + a, the cone's section at a normal force."""
     radius = fmax(normal, 0.0) + cone_offset(p, k, count)
     length = length_across(p, u, k, count)
-    # scaled by radius / |s| outside
     outside = length > radius
-    scale_across(p, u, k, count, where(outside, radius / where(outside, length, 1.0), 1.0))
+    scale = where(outside, radius / where(outside, length, 1.0), 1.0)
+    scale_across(p, u, k, count, scale)
 
 
 @kernel
 def nearest_on_cone(normal, length, a):
-    """Returns (normal n, length |s|) of the point of |s| <= n + a, n >= 0, that is nearest to the given one.
+    """Returns (normal n, length |s|) of the point of |s| <= n + a, n >= 0, that is nearest to (`normal`, `length`).
 
-    This is a second-order cone with its tip at n = -a, without its part below n = 0.  If the nearest point of
-    the whole cone lies in that part, the nearest one lies on the cut, a disc of radius a.
+    The set is a second-order cone with its tip at n = -a, cut off at n = 0.  If the nearest point of the full cone
+    has n < 0, the nearest point of the set lies on the cut, a disc of radius a.
     Source: S. Boyd and L. Vandenberghe, "Convex Optimization", 2004, sec. 8.1 (exercise 8.3).
     """
     height = normal + a
     inside = length <= height
-    below = length <= -height
-    # the nearest point's height above the tip: of itself, of the tip, or on the surface, where it is also |s|
-    nearest = where(inside, height, where(below, 0.0, 0.5 * (height + length)))
-    cut = nearest < a
-    return where(cut, 0.0, nearest - a), fmin(length, where(cut, a, nearest))
+    in_polar = length <= -height  # the tip is nearest
+    # n + a of the nearest point of the full cone: on its surface, this is also |s|
+    nearest_height = where(inside, height, where(in_polar, 0.0, 0.5 * (height + length)))
+    on_cut = nearest_height < a
+    return where(on_cut, 0.0, nearest_height - a), fmin(length, where(on_cut, a, nearest_height))
 
 
 @kernel
 def project_cone(p, u, k, count):
-    """Projects row k and its friction rows, in u, to the cone, in the metric of s."""
+    """Projects normal row k and its friction rows, in u, to the cone: the nearest point in (x_k, s)."""
     length = length_across(p, u, k, count)
-    normal, radius = nearest_on_cone(u[k], length, cone_offset(p, k, count))
+    normal, nearest_length = nearest_on_cone(u[k], length, cone_offset(p, k, count))
     u[k] = normal
-    shrinks = radius < length
-    scale_across(p, u, k, count, where(shrinks, radius / where(shrinks, length, 1.0), 1.0))
+    shrinks = nearest_length < length
+    scale = where(shrinks, nearest_length / where(shrinks, length, 1.0), 1.0)
+    scale_across(p, u, k, count, scale)
 
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
@@ -154,25 +158,26 @@ def largest_diagonal(p):
 
 @kernel
 def set_steps(p, cone):
-    """Computes lcp.step, the change of a row per unit of w: 1 / A_ii; for friction on a cone equal in the metric of s.
+    """Computes lcp.step, the change of x_i per unit of w_i: 1 / A_ii; on a cone mu_i^2 / sum mu_j^2 A_jj for friction.
 
-    There it is mu_i^2 / sum mu_j^2 A_jj, because the sum of the diagonal bounds every eigenvalue.  A row with A_ii = 0
-    has a force without effect.  It takes long steps to its better bound, or short ones if it has none.
+    The friction rows of a cone then have equal steps in the metric of s; the sum, the trace of their block of A there,
+    bounds every eigenvalue.  The force of a row with A_ii = 0 has no effect on w: with finite bounds, a long step
+    brings it to one of them; else its steps are short.
     """
     largest = largest_diagonal(p)
     floor = FLOOR * largest
     for i in range(p.lcp.n[0]):
-        # A_ii = 0: the step 1 / floor is long, 1 / largest short
         limited = p.lcp.hi[i] - p.lcp.lo[i] < INF  # both bounds are finite
-        least = where(limited, floor, largest)
-        p.lcp.step[i] = 1.0 / where(p.lcp.diag[i] > floor, p.lcp.diag[i], least)
+        # in place of A_ii = 0: the step 1 / floor is long, 1 / largest short
+        substitute = where(limited, floor, largest)
+        p.lcp.step[i] = 1.0 / where(p.lcp.diag[i] > floor, p.lcp.diag[i], substitute)
     for k in range(p.lcp.n[0] if cone != 0 else 0):
         set_disc_steps(p, k, friction_count(p, k))
 
 
 @kernel
 def set_disc_steps(p, k, count):
-    """Sets lcp.step of the friction rows behind row k to mu_i^2 / sum mu_j^2 A_jj, with A_jj = 1 / old lcp.step_j."""
+    """Sets lcp.step of the friction rows behind row k to mu_i^2 / sum mu_j^2 A_jj, given lcp.step_j = 1 / A_jj."""
     total = 0.0
     for i in friction_rows(k, count):
         total = fma(mu_of(p, i) * mu_of(p, i), 1.0 / p.lcp.step[i], total)
@@ -183,11 +188,14 @@ def set_disc_steps(p, k, count):
 
 @kernel
 def set_cone_steps(p):
-    """Sets lcp.step for moves of whole cones: mu_i^2 / max mu_j^2 A_jj over a normal (mu = 1) and its friction rows."""
+    """Sets lcp.step to 1 / A_ii; to mu_i^2 / max mu_j^2 A_jj for a normal (mu = 1) and its friction rows j.
+
+    All rows of a contact then have equal steps in (x_k, s), as the projection on the whole cone requires.
+    """
     set_steps(p, cone=0)  # lcp.step = 1 / A_ii
     for k in range(p.lcp.n[0]):
         count = friction_count(p, k)
-        largest = 1.0 / p.lcp.step[k]
+        largest = 1.0 / p.lcp.step[k]  # mu_j^2 A_jj
         for i in friction_rows(k, count):
             largest = fmax(mu_of(p, i) * mu_of(p, i) / p.lcp.step[i], largest)
         if count > 0:

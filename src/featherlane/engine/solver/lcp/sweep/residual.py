@@ -30,15 +30,15 @@ ROUNDING32 = 2e-6  # the smallest residual that float32 reaches
 def disc_distance(p, x, w, k, count, step):
     """Returns the largest change of the friction rows behind row k by a projected step.  Overwrites lcp.target.
 
-    Steps are equal in the metric of s: row i takes step (mu_i / max mu)^2; a row without mu takes step.
+    The step of row i is (mu_i / max mu)^2 `step`, so that steps are equal in the metric of s; without mu it is `step`.
     """
     largest_mu, largest = 0.0, 0.0
     for i in friction_rows(k, count):
         largest_mu = fmax(mu_of(p, i), largest_mu)
     for i in friction_rows(k, count):
-        share = where(mu_of(p, i) > 0.0, mu_of(p, i) / where(largest_mu > 0.0, largest_mu, 1.0), 1.0)
-        # x_i - step share^2 w_i
-        p.lcp.target[i] = fma(-(step * share) * share, w[i], x[i])
+        # mu_i / max mu
+        ratio = where(mu_of(p, i) > 0.0, mu_of(p, i) / where(largest_mu > 0.0, largest_mu, 1.0), 1.0)
+        p.lcp.target[i] = fma(-(step * ratio) * ratio, w[i], x[i])
     project_disc(p, p.lcp.target, k, count, x[k])
     for i in friction_rows(k, count):
         largest = fmax(fabs(p.lcp.target[i] - x[i]), largest)
@@ -47,7 +47,7 @@ def disc_distance(p, x, w, k, count, step):
 
 @kernel
 def solution_size(p, x):
-    """Returns the reference size of a residual: max |x_i| or max |b_i| / a, the larger one; 1 if both are 0."""
+    """Returns the size of x to which a residual is relative: the largest of |x_i| and |b_i| / a; 1 if all are 0."""
     size, largest_b = 0.0, 0.0
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(x[i]), size)
@@ -64,7 +64,8 @@ def lcp_residual(p, x, w, cone):
     for i in range(p.lcp.n[0]):
         # each row alone, but the friction rows of a cone together, at their normal row
         if cone == 0 or not in_cone(p, i):
-            largest = fmax(fabs(project_box(p, x, i, fma(-step, w[i], x[i])) - x[i]), largest)
+            projected = project_box(p, x, i, fma(-step, w[i], x[i]))
+            largest = fmax(fabs(projected - x[i]), largest)
         if cone != 0 and p.lcp.findex[i] < 0:
             largest = fmax(disc_distance(p, x, w, i, friction_count(p, i), step), largest)
     return largest / solution_size(p, x)
@@ -79,7 +80,10 @@ def record_residual(p, k, residual):
 
 @kernel
 def stopping_residual(p):
-    """Returns the residual at which a world stops: the tolerance; in float32 at least ROUNDING32; below 0: never."""
+    """Returns the residual at which a world stops: the tolerance, in float32 at least ROUNDING32.
+
+    A negative tolerance is returned as it is: no residual reaches it.
+    """
     tolerance = p.lcp.parameter[0]
     if single_precision(p):
         tolerance = where(tolerance < 0.0, tolerance, fmax(tolerance, ROUNDING32))
@@ -88,21 +92,21 @@ def stopping_residual(p):
 
 @kernel
 def finish(p, cone):
-    """Computes lcp.w, lcp.residual and lcp.status at the end of a solve; lcp.z = Y^T x of factored rows."""
+    """Computes lcp.w, lcp.residual and lcp.status of lcp.x at the end of a solve, and lcp.z of factored rows."""
     compute_w(p)
     set_status(p, lcp_residual(p, p.lcp.x, p.lcp.w, cone))
 
 
 @kernel
 def set_status(p, residual):
-    """Stores the residual, and by it lcp.status."""
+    """Stores the residual, and lcp.status: SOLVED if it is within the tolerance, else ITERATIONS."""
     p.lcp.residual[0] = residual
     p.lcp.status[0] = where(residual <= stopping_residual(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
 
 
 @kernel
 def finish_at(p, lower, upper):
-    """Runs `finish` for a solver with constant bounds lower <= x <= upper, arrays by row."""
+    """Computes lcp.w, lcp.residual and lcp.status of lcp.x like `finish`, for given bounds lower <= x <= upper."""
     compute_w(p)
     largest = 0.0
     step = 1.0 / largest_diagonal(p)
