@@ -194,7 +194,11 @@ def test_an_excerpt_is_the_function_that_runs(hooks):
     assert code.startswith("@stage\ndef rne(m, d):\n    _outward_pass(m, d, ") and '"""' not in code
     assert (ROOT / path).read_text().splitlines()[line - 1] == "@stage"
     code, *_ = hooks("excerpts").excerpt("featherlane.environments.gymnasium_v5.ant", "Ant.healthy")
-    assert code.startswith("def healthy(self, worlds)") and "    low, high = " in code and '"""' not in code
+    assert (
+        code.startswith("def healthy(self, worlds: Batch) -> np.ndarray:")
+        and "    low, high = " in code
+        and '"""' not in code
+    )
     for missing in ("nothing", "rne.nothing"):
         with pytest.raises(LookupError, match="nothing"):
             hooks("excerpts").excerpt("featherlane.engine.dynamics.body.newton_euler", missing)

@@ -184,6 +184,7 @@ INTERNAL = {
     ("integrations/mjbatch.py", "RuntimeError"),
     ("integrations/unisim.py", "NotImplementedError"),  # as of all backends of UniSim
     ("engine/model/assignment.py", "ValueError"),
+    ("engine/model/source.py", "ValueError"),  # becomes a ModelError with the name of the source
     ("distributed/interrupt.py", "KeyboardInterrupt"),
     ("distributed/sweeps/run_directory.py", "ValueError"),
     ("engine/model/model.py", "AttributeError"),

@@ -18,13 +18,13 @@ from sources import LINK, outside_code
 
 ENVIRONMENTS = "environments/robots", "environments/gymnasium", "environments/dm_control"
 BENCHMARKS = "speed", "contact-benchmark"
-MODULES = "api", "results", "query", "stages", "environments", "distributed", "lcp", "tree", "lanes"
+MODULES = "api", "results", "query", "stages", "environments", "distributed", "lcp", "tree", "lanes", "extension"
 REFERENCE = "fields", *(f"reference/{name}" for name in MODULES)
 PAGES = (*BENCHMARKS, *REFERENCE, "diagnostics", "chapters/contact", *ENVIRONMENTS)
 # anchors of sections that are cut, too
 DEEPER = {
     "fields": ("data",),
-    "reference/api": ("worlds", "Batch"),
+    "reference/api": ("worlds", "Batch", "models"),
     "reference/distributed": ("distributed-batches", "Batch"),
 }
 ATTRIBUTE = re.compile(r" *\{ *#([\w.-]+) *\}$")

@@ -35,7 +35,7 @@ def register(name: str, solver: Kernel, *, iterations: int = 1000) -> None:
         p.lcp.parameter[0]                tolerance of the residual; [1]: relaxation factor
 
     The kernels of `featherlane.lcp.kernels` compute rows of A x and bounds; the form of A, dense or factored, does not
-    matter to them.  p.lcp.w, y, g, old, best, step, change and order are buffers of the solver.  It starts from
+    matter to them.  p.lcp.w, y, g, target, dx, dw, best, step and order are buffers of the solver.  It starts from
     p.lcp.x: 0 in a step.  Afterwards the engine computes w = A x - b, the residual and the status.
 
     Args:

@@ -17,6 +17,7 @@ from xml.dom.minidom import Element
 
 import numpy as np
 
+from featherlane.engine.model.ordered_sums import matrix_product
 from featherlane.engine.model.urdf import SCALAR, child_of, elements
 from featherlane.errors import ModelError
 
@@ -71,7 +72,8 @@ def read_as_newest(spec: Any, text: str, version: tuple[int, ...]) -> None:
         for link, turn in _turned_inertias(text):
             body = spec.body(link)
             xx, yy, zz, xy, xz, yz = body.fullinertia
-            inertia = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
+            given = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+            inertia = matrix_product(matrix_product(turn, given), turn.T)
             body.fullinertia = inertia[(0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]
             body.iquat = (1.0, 0.0, 0.0, 0.0)
     if version < READS_MIMIC:

@@ -61,7 +61,7 @@ SENSOR = Role("sensor", ("m", "d", "i"), _solved, result="sensor_now", address="
 _LCP = frozenset(
     f"lcp.{name}" for name in "n dense findex coladr colnum rowadr col parameter Y A cfm diag b lo hi add".split()
 )
-_LCP_BUFFERS = tuple(f"lcp.{name}" for name in "x w z y g old best step change order".split())
+_LCP_BUFFERS = tuple(f"lcp.{name}" for name in "x w z y g target dx dw best step order".split())
 LCP_SOLVER = Role("lcp_solver", ("d", "i"), _LCP | set(_LCP_BUFFERS), sets=_LCP_BUFFERS, result="lcp.niter")
 
 _BY_NAME = {role.name: role for role in (CONTROL, ACTIVATION, GAIN, BIAS, SENSOR, LCP_SOLVER)}
