@@ -57,7 +57,7 @@ def touch_along_lines(m1, d1):
 def part_on_segment(d1, side, a, e):
     """Returns (lo, hi): the part lo <= t <= hi of the line a + t e on the segment of `side`, if they are parallel.
 
-    If they are not parallel, lo = hi is where the lines cross.  t may be outside of 0 .. 1.  a, e: two coordinates each.
+    If they are not parallel, lo = hi is where the lines cross.  t may be outside of 0 .. 1.   a, e: two coordinates.
     """
     start_x, start_y, _ = load_corner(d1, side, 0)
     end_x, end_y, _ = load_corner(d1, side, 1)

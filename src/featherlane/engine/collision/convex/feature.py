@@ -52,7 +52,7 @@ def contact_transform(d1, side):
 
 @kernel
 def to_contact(transform, x):
-    """Returns the contact coordinates of a point x in the shape's frame; transform: (R, T, p) of `contact_transform`."""
+    """Returns the contact coordinates of a point x of the shape's frame; transform: that of `contact_transform`."""
     R, T, p = transform
     return T @ (R @ x + p)
 
@@ -242,8 +242,8 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
         vertex = vertex1
         face = face_at_vertices(m1, mesh, direction, (vertex1, vertex2, vertex3), least_cosine)
     else:
-        # without a facet, or if it has a single vertex of this hull, the support point's vertex is used: the facet's may
-        # be another of equally high vertices, without a face near the plane
+        # without a facet, or if it has a single vertex of this hull, the support point's vertex is used: the facet's
+        # may be another of equally high vertices, without a face near the plane
         _, vertex = core_support(m1, d1, side, direction)
         face = face_at_vertices(m1, mesh, direction, (vertex, vertex, vertex), least_cosine)
     hull_vertex = first + vertex

@@ -165,8 +165,8 @@ def is_distinct_face(m1, d1, side, face):
         # (a)
         normal_in_other = turned_into(d1, other, box_face_normal(face))
         if has_face(d1, other):
-            # the facet's face of the other core must be a hull's, and neither this face nor an edge at its corners may be
-            # parallel to the box's face.  With two boxes, a search may end with two faces
+            # the facet's face of the other core must be a hull's, and neither this face nor an edge at its corners may
+            # be parallel to the box's face.  With two boxes, a search may end with two faces
             other_normal, _ = plane_of_face(m1, d1, other)
             sum_of_normals = normal_in_other + other_normal  # 0 for parallel faces that touch
             sine_squared = dot(sum_of_normals, sum_of_normals)
