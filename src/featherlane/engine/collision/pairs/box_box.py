@@ -119,7 +119,8 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
 def separating_axis(d1, R, p, q, size1, size2, slack):
     """Returns (code, n) of the axis of least overlap, n being the unit vector of an edge axis, else undefined.
 
-    The code is SEPARATED if the boxes are apart.  An edge axis close to the best face's normal, and hardly better, is rejected: the face yields more points.
+    The code is SEPARATED if the boxes are apart.  An edge axis that is close to the best face's normal, and hardly
+    better, is rejected, because the face yields more points.
     """
     store_axes(d1, R)  # box.axis, for best_edges
     face, depth = best_face(R, p, q, size1, size2, slack)

@@ -34,7 +34,7 @@ NOWHERE, INSIDE, FACE, EDGE, CORNER = range(5)
 # ---- the nearest point of the segment --------------------------------------------------------------------------
 @kernel
 def nearest_end(p, h, size):
-    """Returns (feature, axis, x, squared distance) of the segment's end that is nearest to the box, inside or over a face.
+    """Returns (feature, axis, x, squared distance) of the segment's end nearest to the box, if inside or over a face.
 
     feature: INSIDE, FACE, or NOWHERE if both ends are over an edge or a corner; axis: orthogonal to the face; x: -1 or
     1, the end.
@@ -77,7 +77,7 @@ def none_nearer(p, h, half, size, feature, k, x, best):
 
 @kernel
 def corner_signs(d1):
-    """Returns the signs -1 or 1 of the coordinates (x, y, z) of a box's eight corners, in lanes.   Writes: box.corner."""
+    """Returns the signs (x, y, z) = -1 or 1 of a box's eight corners, in eight lanes.   Writes: box.corner."""
     for i in range(8):
         d1.box.corner[0, i] = 2 * (i & 1) - 1
         d1.box.corner[1, i] = (i & 2) - 1
@@ -150,7 +150,7 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
 
 @kernel
 def nearest_edge(d1, p, h, feature, axis, x, best):
-    """Returns (feature, axis, x, e, corner) of the nearest edge or corner, if nearer than the nearest end of the segment.
+    """Returns (feature, axis, x, e, corner) of the nearest edge or corner, if nearer than the segment's nearest end.
 
     Otherwise it returns the arguments feature, axis and x, which are those of the nearest end, with e = corner = 0.
     best: squared distance of the nearest end; corner: index of the edge's lower corner, or of the nearest corner.
