@@ -42,7 +42,7 @@ def farthest_along(m1, d1, u):
 
 @kernel
 def extent_along(m1, d1, u, limit):
-    """Returns (lowest, highest): the second shape's extent along u in the first shape's frame, enlarged by the limit."""
+    """Returns (lowest, highest): the second shape's extent along u in the first one's frame, enlarged by the limit."""
     return -farthest_along(m1, d1, -u) - limit, farthest_along(m1, d1, u) + limit
 
 
@@ -76,7 +76,7 @@ def append_point(d1):
 
 @kernel
 def set_prism(m1, d1, field, r, c, half):
-    """Sets shapes.prism to the prism under one triangle of cell (r, c); half: 0 or 1, the side of the cell's diagonal."""
+    """Sets shapes.prism to the prism under one triangle of cell (r, c); half: 0 or 1, its side of the diagonal."""
     # the corners (row, column) from (r, c): (1, 0), (0, 0), (1, 1) for half 0; (0, 0), (1, 1), (0, 1) for half 1
     for k, row, column in ((0, 1 - half, 0), (1, half, half), (2, 1 - half, 1)):
         set_corner(m1, d1, field, k, r + row, c + column)

@@ -63,9 +63,10 @@ def into_field(d1, x):
 
 @kernel
 def box_may_meet(m1, d1, low, high):
-    """Returns the mask of the boxes, of eight, that may meet the field's solid; low, high: corners, in the mesh's frame.
+    """Returns the mask of the boxes, of eight, that may meet the field's solid.
 
-    They may if the field at the box's centre is less than half its diagonal.
+    A box may meet it if the field at its centre is less than half its diagonal.
+    low, high: corners of the boxes in the mesh's frame.
     """
     half = 0.5 * (high - low)
     return field_value_at(m1, d1, into_field(d1, low + half)) < norm3(half)
@@ -82,8 +83,9 @@ def bounding_sphere(a, b, c):
 # ---- starting points -------------------------------------------------------------------------------------------------
 @kernel
 def frank_wolfe(m1, d1):
-    """Moves the eight points `descent.trial` to low field values in their triangles `descent.corner`; stores the contacts.
+    """Moves eight points to low field values in their triangles; stores the contacts.
 
+    Reads: descent.trial, the points; descent.corner, the corners of their triangles.
     Step k goes 2 / (k + 2) of the way to the corner with the least slope . corner, slope being the field's gradient.
     Writes: descent.trial, descent.jet; descent.dist (NOWHERE without a contact), descent.shift, descent.normal.
     """

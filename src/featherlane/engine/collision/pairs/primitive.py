@@ -113,8 +113,8 @@ def overlap_end(x1, within, end2, mb, mc, v):
     """Returns (x1, x2): the coordinates, on both segments, of one end of the overlap of two parallel segments.
 
     In worlds of the mask `within`, the overlap ends at an end of the second segment: end2 = -1 or 1, with the
-    coordinate x1 on the first segment.  In all other worlds, x1 is outside of the first segment: the overlap ends at the
-    end of the first segment, which has the projection x2 = (v - mb x1) / mc on the second.
+    coordinate x1 on the first segment.  In all other worlds, x1 is outside of the first segment: the overlap ends at
+    the end of the first segment, which has the projection x2 = (v - mb x1) / mc on the second.
     """
     x1 = clip(x1, -1.0, 1.0)
     return x1, where(within, end2, clip((v - mb * x1) / mc, -1.0, 1.0))
