@@ -56,7 +56,7 @@ def swept_box(m, d, g):
 
 @kernel
 def detection_box(m, d, g, margin):
-    """Returns the bounds of geom g, with the flag `speculative` those of the whole step; empty in worlds without the geom.
+    """Returns the bounds of geom g, with `speculative` those of its whole step; empty in worlds without the geom.
 
     margin: enlarges the bounds [m]; not used with `speculative`.
     """
@@ -157,7 +157,8 @@ def boxes_separate(m, d, g, h, reach, near):
     """Returns the mask where the oriented bounding boxes of geoms g, h are farther apart than reach [m].
 
     Most separated boxes are separated along a face axis of the first box; further axes are tested only if boxes are not
-    yet separated in a world of `near`.  A, B: orientations; a, b: half sides; t: offset of the centres; R = A^T B, C = |R|.
+    yet separated in a world of `near`.
+    A, B: orientations; a, b: half sides; t: offset of the centres; R = A^T B, C = |R|.
     Source: S. Gottschalk et al., "OBBTree" (1996): fifteen axes, the face normals and the cross products of edges.
     """
     A, B = d.geom_xmat[g], d.geom_xmat[h]

@@ -43,7 +43,7 @@ FEW = 8  # if fewer than one in 8 geoms can move, each of them searches a tree o
 # ---- keys ----------------------------------------------------------------------------------------------------
 @kernel
 def pair_key(m, e, g, h):
-    """Returns the sort key of a pair of geoms g and h, which are ordered by type; e: index of the explicit pair, or -1."""
+    """Returns the sort key of a pair of geoms g, h, which are ordered by type; e: index of the explicit pair, or -1."""
     a, b = m.geom_bodyid[g], m.geom_bodyid[h]
     # the key has the lower body first; if pairs are not sorted by type, the geom of this body is geom1
     if a > b:
@@ -112,8 +112,8 @@ def bodies_may_touch(m, a, b):
 def may_touch(m, g, h):
     """Returns whether geoms g and h pass the filters of candidate pairs.
 
-    The filters are contype and conaffinity, welded and parent bodies, and excluded body pairs.  Pairs of geoms that have
-    an explicit pair are filtered out, too.
+    The filters are contype and conaffinity, welded and parent bodies, and excluded body pairs.  Two geoms with an
+    explicit pair do not pass either.
     """
     types_match = (m.geom_contype[g] & m.geom_conaffinity[h]) | (m.geom_contype[h] & m.geom_conaffinity[g])
     a, b = m.geom_bodyid[g], m.geom_bodyid[h]
@@ -355,7 +355,7 @@ def crowd_pairs(m1, d1):
 
 @kernel
 def load_awake(m, d, lane):
-    """Sets crowd.leaf_awake to 1 for geoms that are awake in one world, else to 0; returns the number of awake geoms."""
+    """Sets crowd.leaf_awake to 1 for geoms that are awake in one world, else to 0; returns their number."""
     count = 0
     for i in range(m.ncrowd):
         d.crowd.leaf_awake[i] = 1 if has(d.body_awake[m.geom_bodyid[m.crowd_geom[i]]] > 0.0, lane) else 0

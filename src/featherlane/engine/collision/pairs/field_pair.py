@@ -30,7 +30,7 @@ OVERLAP, DEPTH = 0, 1  # functions to descend on: A + B + |max(A, B)|, max(A, B)
 # ---- starting points -------------------------------------------------------------------------------------------------
 @kernel
 def halton(index, base):
-    """Returns member `index` of the Halton sequence, in [0, 1): the digits of index in a base, mirrored at the point."""
+    """Returns member `index` of the Halton sequence, in [0, 1): its digits in a base, mirrored at the point."""
     x = 0.0
     weight = 1.0 / base
     while index > 0:
@@ -249,7 +249,7 @@ def converge(m1, d1, x, jets, reach, tolerance):
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break
-        # values of the four planes at x; a plane of the other point that is above the field at x is lowered to the field
+        # values of the four planes at x; a plane of the other point that is above the field at x is lowered to it
         slope_b = slope_of_b(jets)
         slope_a = slope_of_a(jets)
         other_slope_b = slope_of_b(other_jets)
