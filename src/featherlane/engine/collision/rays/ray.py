@@ -152,7 +152,7 @@ def end_rays(d):
 
 @kernel
 def cast_among(m, d, packet):
-    """Finds the first surfaces among the geoms in `ray.seen`; packet: 1 if lanes hold neighbouring rays of one world."""
+    """Finds the first surfaces among the geoms in `ray.seen`; packet: 1 if lanes are neighbouring rays of one world."""
     p, v = d.ray.point[0], d.ray.direction[0]
     start_rays(d)
     for k in range(d.ray.ngeom[0]):

@@ -117,8 +117,8 @@ def meet_wall(m1, d1, field, p, v, side, across):
 
     Writes: line.*, for a nearer hit.
     """
-    # the wall is at side * half_width on its normal's axis (p_normal, v_normal), and extends from -along to along on the
-    # other axis (p_along, v_along); its n samples begin at `start` and are `stride` apart
+    # the wall is at side * half_width on its normal's axis (p_normal, v_normal), and extends from -along to along on
+    # the other axis (p_along, v_along); its n samples begin at `start` and are `stride` apart
     ncol, nrow = m1.hfield_ncol[field], m1.hfield_nrow[field]
     # a wall across x, at the first or the last column of samples
     half_width = m1.hfield_size[field][0]

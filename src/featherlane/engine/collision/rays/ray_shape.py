@@ -172,8 +172,8 @@ def meet_box(p, v, lower, upper):
     outside = enter >= 0.0
     x = where(outside, enter, leave)
 
-    # the face's axis is the first one whose slab is entered or left at x; the normal opposes v at the entry, and follows
-    # v at the exit
+    # the face's axis is the first one whose slab is entered or left at x; the normal opposes v at the entry, and
+    # follows v at the exit
     along = where(outside, -1.0, 1.0)
     on0 = where(outside, lo0, hi0) == x
     on1 = not_(on0) & (where(outside, lo1, hi1) == x)

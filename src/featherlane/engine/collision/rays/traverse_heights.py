@@ -18,7 +18,7 @@ from featherlane.engine.collision.rays.ray_shape import FAR, meet_box, slab
 
 @kernel
 def cell_heights(m, field, top, row, column):
-    """Returns the heights [m] of a cell's corners (0, 0), (0, 1), (1, 0), (1, 1), as (row, column) from the first corner.
+    """Returns the heights [m] of a cell's corners (0, 0), (0, 1), (1, 0), (1, 1): (row, column) from the first corner.
 
     row, column: of the first corner, as values; top: height of the sample value 1 [m].
     """
@@ -29,7 +29,7 @@ def cell_heights(m, field, top, row, column):
 
 @kernel
 def plane_of_cell(heights, lower):
-    """Returns (height at the first corner, rise along x, rise along y) of a triangle; the rises are those over one cell.
+    """Returns (height at the first corner, rise along x, rise along y) of a triangle's plane, the rises over one cell.
 
     heights: result of `cell_heights`; lower: mask of rays over the triangle with corner (0, 1), else (1, 0).
     """
