@@ -160,7 +160,7 @@ def meet_heights(m1, d1):
     """Finds the nearest surface of the height field `shapes.data` that is nearer than `line.distance`.
 
     Reads:  line.point, line.direction (unit), in the field's frame.
-    Writes, for a nearer surface: line.distance, line.hit, line.normal.   Cost: O(cells under the ray).
+    Writes: line.distance, line.hit, line.normal, if there is such a surface.   Cost: O(cells under the ray).
     """
     p, v = d1.line.point[0], d1.line.direction[0]
     field = d1.shapes.data[0]

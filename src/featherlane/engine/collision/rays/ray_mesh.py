@@ -150,7 +150,7 @@ def meet_mesh(m1, d1):
     """Finds the nearest triangle of the mesh `shapes.data` that is nearer than `line.distance`.
 
     Reads:  line.point, line.direction (unit), in the mesh's frame.
-    Writes, for a nearer triangle: line.hit, line.distance, line.normal, line.triangle.
+    Writes: line.hit, line.distance, line.normal, line.triangle, if there is such a triangle.
     Scratch: line.node, line.enter, line.near.
     Cost: O(log triangles) plus those near the ray.
     """

@@ -90,8 +90,8 @@ def store_corners(d1, polygon, count, side, point, normal, along):
         height = dot(own_point - point, normal)
         other_point = fma(-height, normal, own_point)
         own_point = fma(height * dot(normal, along), along, other_point)
-        # a capsule's line, which `load_polygon` moved by half of the limit along the normal, is moved back; the points of
-        # any other shape have the opposite of the other shape's shift
+        # a capsule's line, which `load_polygon` moved by half of the limit along the normal, is moved back; the points
+        # of any other shape have the opposite of the other shape's shift
         if d1.shapes.type[side] == CAPSULE:
             own_point = Vec3(own_point.x, own_point.y, own_point.z + (2.0 * side - 1.0) * half_limit)
         else:
@@ -172,12 +172,12 @@ def replace_edge_by_face(m1, d1, side):
 
 @kernel
 def cut_by_other(d1, face_side):
-    """Stores the contact points of two shapes: corners of the feature of 1 - face_side, cut by the face of face_side."""
+    """Stores the contact points of two shapes: corners of one feature, cut by the other one, a face of `face_side`."""
     count = load_polygon(d1, 1 - face_side)
     polygon, count = cut_by_face(d1, face_side, count)
     normal = pointing_outward(face_side, face_normal(d1, face_side))
-    # along points from the first to the second shape: the face's normal if the other feature is an edge, else the normal
-    # of the second shape's face
+    # along points from the first to the second shape: the face's normal if the other feature is an edge, else the
+    # normal of the second shape's face
     along = normal if face_side == 0 else -normal
     if d1.feature.count[1 - face_side] != SEGMENT:
         along = -pointing_outward(1, face_normal(d1, side=1))
