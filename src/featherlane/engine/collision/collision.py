@@ -60,8 +60,9 @@ from featherlane.engine.model.status import warn_full
 # ---- broad phase: near pairs -----------------------------------------------------------------------------
 @kernel
 def is_near(m, d, pair_id, geom1, geom2):
-    """Returns the mask of worlds where the bounding spheres of a pair are within margin and gap; planes are half-spaces.
+    """Returns the mask of worlds where the bounding spheres of a pair are within margin and gap.
 
+    A plane acts as a half-space.
     Reads: near.geom_reach, the bounding radius plus margin and gap of each geom, which `near_pairs` writes.
     """
     offset = d.geom_xpos[geom2] - d.geom_xpos[geom1]
@@ -115,7 +116,7 @@ def comes_near(m, d, pair_id, geom1, geom2):
 
 @kernel
 def near_in_step(m, d, first, end, count):
-    """Appends those of candidates first .. end - 1 that come near in the step to near.cand_near; returns its new length.
+    """Appends those of candidates first .. end - 1 that come near in the step to near.cand_near; returns its length.
 
     count: the length before.  Every candidate is written, but the length advances only if it comes near in some world.
     """
@@ -274,7 +275,7 @@ def near_pairs(m, d):
 def near_pair(m, d, i):
     """Returns (number, pair_id, geom1, geom2) of near pair i.
 
-    number: the pair's candidate index.  With a crowd it is an arbitrary valid index, because pairs of the tree have none.
+    number: the pair's candidate index.  With a crowd it is an arbitrary valid index: pairs of the tree have none.
     """
     if m.ncrowd > 0:
         pair_id, geom1, geom2 = pair_of(m, d.near.key[i])

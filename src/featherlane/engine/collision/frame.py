@@ -29,7 +29,7 @@ def frame_of(n):
 
 @kernel
 def turning_tangent(n, t):
-    """Returns the vector s such that a small rotation w of n turns the frame (n, t, n x t) of `frame_of` about n by s . w.
+    """Returns s such that a small rotation w of n turns the frame (n, t, n x t) of `frame_of` about n by s . w.
 
     With `frame_of`'s axis e, t = (e - c n) / |e - c n| and c = n . e.  For dn = w x n, the turn is
     dt . (n x t) = c / sqrt(1 - c^2) t . w.

@@ -51,7 +51,7 @@ def least_extent(m, geom):
 
 @kernel
 def may_pass(m, geom1, geom2, travel):
-    """Returns the mask of worlds where a geom of the pair may pass through the other one, if its travel is `travel` [m]."""
+    """Returns the mask of worlds where a geom of the pair with this travel [m] may pass through the other one."""
     extent = least_extent(m, geom2)
     if m.geom_type[geom1] != PLANE:
         extent = fmin(extent, least_extent(m, geom1))

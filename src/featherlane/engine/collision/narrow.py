@@ -32,7 +32,7 @@ SINGLE, DOUBLE = 2.0**-23, 2.0**-30
 
 @kernel
 def pose_slack(m, d, geom1, geom2, lane):
-    """Returns the overlap [m] that rounding of the poses may cause between a hull and a core that is a polytope, else 0.
+    """Returns the overlap of a hull and a polytope core that rounding of their poses may cause [m]; else 0.
 
     Flanges of adjacent links lie in one plane.  Rounding would decide whether they touch, and friction between them
     would brake the joint: the base and the shoulder of a UR5e overlap by 1e-11 m.
