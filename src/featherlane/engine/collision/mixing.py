@@ -113,7 +113,7 @@ def geom_reach(m, d, geom):
 
 @kernel
 def adhesion(m, pair_id, geom1, geom2):
-    """Returns the adhesive force limit [N]: that of the explicit pair, of the leading geom, or the sum of both geoms."""
+    """Returns the adhesive force limit [N]: of the explicit pair, of the leading geom, or the sum of both geoms."""
     if pair_id >= 0:
         limit = m.pair_adhesion[pair_id]
     else:

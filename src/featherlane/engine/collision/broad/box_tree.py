@@ -99,7 +99,7 @@ def is_listed(pairs, n, a, b):
 def bodies_may_touch(m, a, b):
     """Returns whether bodies a and b are not welded together, at least one can move, and neither is the other's parent.
 
-    With the option filter_parent only, parent and child are excluded; children of the world are not.
+    Parent and child are excluded only with the option filter_parent, and never if the parent is the world.
     """
     weld_a, weld_b = m.body_weldid[a], m.body_weldid[b]
     allowed = weld_a != weld_b and (m.body_dofnum[weld_a] > 0 or m.body_dofnum[weld_b] > 0)

@@ -278,7 +278,7 @@ def grow_polytope(m1, d1, steps, max_below):
                 has_grown = 1
                 nface, nspare = made, spare
                 nvertex = nvertex + 1
-        # a face that cannot grow is not tested again before nearer ones: its key becomes its upper bound
+        # a face that cannot grow gets its upper bound as key, so that faces below this bound are tested before it
         if has_grown == 0:
             d1.epa.key[face] = upper
     d1.epa.count[0], d1.epa.count[1], d1.epa.closed[0] = nvertex, nface, closed

@@ -148,7 +148,7 @@ def write_proof(d1):
             # more than VERTICES is possible: a face without area counts as removed, so the faces may not be closed
             if nvertex <= VERTICES:
                 write_vertices(d1, record, nvertex)
-        # key 0: the record proves nothing
+        # with key 0, the record proves nothing
         record[KEY] = one * d1.recall.key[0] if nvertex <= VERTICES else 0.0 * one
         record[SHAPES] = one * shapes_code(d1)
         record[NVERTEX], record[NFACE] = one * nvertex, one * nface
