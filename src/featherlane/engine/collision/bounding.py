@@ -61,7 +61,7 @@ def bounding_tests(m, d, last):
         n_left = 0
         for i in range(n_near):
             _, pair_id, geom1, geom2 = near_pair(m, d, i)
-            # every pair is moved to the end of the kept ones; the end advances only if it passes
+            # every pair is copied to the end of the kept pairs; the end advances only if the pair passes
             if m.ncrowd > 0:
                 d.near.key[n_left] = d.near.key[i]
             else:

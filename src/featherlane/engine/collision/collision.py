@@ -60,9 +60,10 @@ from featherlane.engine.model.status import warn_full
 # ---- broad phase: near pairs -----------------------------------------------------------------------------
 @kernel
 def is_near(m, d, pair_id, geom1, geom2):
-    """Returns the mask of worlds where the bounding spheres are within margin and gap; a plane acts as a half-space.
+    """Returns the mask of worlds where the bounding spheres of a pair are within margin and gap.
 
-    Reads near.geom_reach, the bounding radius plus margin and gap of each geom, which `near_pairs` writes.
+    A plane acts as a half-space.
+    Reads: near.geom_reach, the bounding radius plus margin and gap of each geom, which `near_pairs` writes.
     """
     offset = d.geom_xpos[geom2] - d.geom_xpos[geom1]
     if pair_id < 0:
@@ -83,9 +84,10 @@ def is_near(m, d, pair_id, geom1, geom2):
 
 @kernel
 def near_and_awake(m, d, first, end, count):
-    """Appends the near candidates of first .. end - 1 with an awake body to near.cand_near; returns its new length.
+    """Appends those of candidates first .. end - 1 that are near and awake to near.cand_near; returns its new length.
 
-    Every pair is written, and the length `count` advances only for pairs that are near in some world.
+    count: the length before.  Every tested candidate is written, but the length advances only if the candidate is near
+    and awake in some world.
     """
     for k in range(first, end):
         geom1, geom2 = m.cand_geom1[k], m.cand_geom2[k]
@@ -102,7 +104,6 @@ def comes_near(m, d, pair_id, geom1, geom2):
     """Returns the mask of worlds where the bounding spheres are within margin and gap at some time of the step."""
     near = is_near(m, d, pair_id, geom1, geom2)
     if is_swept_pair(m, geom1, geom2):
-        # spheres that meet at some time of the step
         margin, gap = margin_and_gap(m, pair_id, geom1, geom2)
         reach = m.geom_rbound[geom1] + m.geom_rbound[geom2] + (margin + gap)
         meet = spheres_meet(m, d, geom1, geom2, reach) & (d.near.detects[0] > 0.0)
@@ -115,9 +116,9 @@ def comes_near(m, d, pair_id, geom1, geom2):
 
 @kernel
 def near_in_step(m, d, first, end, count):
-    """Appends the candidates of first .. end - 1 that come near in the step to near.cand_near; returns its new length.
+    """Appends those of candidates first .. end - 1 that come near in the step to near.cand_near; returns its length.
 
-    Every pair is written, and the length `count` advances only for pairs that come near in some world.
+    count: the length before.  Every candidate is written, but the length advances only if it comes near in some world.
     """
     for k in range(first, end):
         geom1, geom2 = m.cand_geom1[k], m.cand_geom2[k]
@@ -133,7 +134,7 @@ def near_in_step(m, d, first, end, count):
 def may_be_near_soon(m, d, k):
     """Returns 1 if candidate k belongs on the neighbour list; `prepare_list` has enlarged near.geom_reach before.
 
-    Always 1 for planes, which may turn, and for explicit pairs, whose reach is not enlarged.
+    Planes, which may turn, and explicit pairs, whose reach is not enlarged, always belong on the list.
     """
     pair_id, geom1, geom2 = m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]
     return 1 if pair_id >= 0 or m.geom_type[geom1] == PLANE else any_(is_near(m, d, pair_id, geom1, geom2))
@@ -141,13 +142,13 @@ def may_be_near_soon(m, d, k):
 
 @kernel
 def near_in_group(m, d, first, end, count, wide):
-    """Appends the near candidates of first .. end - 1 to near.cand_near; returns the new length of this list.
+    """Appends those of candidates first .. end - 1 that are near to near.cand_near; returns the list's new length.
 
-    Every pair is written, and the length advances only for near pairs.  This avoids mispredicted branches.
+    Every candidate is written, but the length advances only for near ones.  This avoids mispredicted branches.
 
     Args:
         count: length of the list before the call.
-        wide: 1: with `may_be_near_soon`, for the neighbour list; 0: candidates that are near now or in this step.
+        wide: 1 appends candidates for the neighbour list (`may_be_near_soon`), 0 those near now or in this step.
     """
     if wide:
         for k in range(first, end):
@@ -168,7 +169,7 @@ def near_in_group(m, d, first, end, count, wide):
 def near_candidates(m, d, wide):
     """Stores the near candidates in near.cand_near; returns their number.
 
-    wide: 1: also those that may soon be near, for the neighbour list.
+    wide: 1 also stores candidates that may soon be near, for the neighbour list.
     Candidates of the same two bodies form a group.  For bodies with many geoms, the boxes of the bodies are tested
     first.
     """
@@ -192,8 +193,8 @@ def list_neighbours(m, d):
     """Stores in neighbours.pair the pairs that may soon be near, and in neighbours.count their number plus 1.
 
     The tile has one world, so `any_` of a mask is the value of this world.
-    Pairs with near spheres are left out if their boxes stay apart.  `prepare_list` enlarges near.geom_reach by the
-    distance that geoms may move while the list is valid; `restore_reach` restores it.
+    `prepare_list` enlarges near.geom_reach by the distance that geoms may move while the list is valid; `restore_reach`
+    restores it.
     """
     prepare_list(m, d)
     n_wide = near_candidates(m, d, wide=1)
@@ -204,8 +205,8 @@ def list_neighbours(m, d):
         pair_id, geom1, geom2 = m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]
         d.neighbours.pair[count] = k
         spheres_near = is_near(m, d, pair_id, geom1, geom2)
-        # left out: a pair whose spheres are near now, but whose boxes stay apart while the list is valid; explicit
-        # pairs and those whose spheres are apart now stay on the list without a test of boxes
+        # a pair is left out if its spheres are near now, but its boxes stay apart while the list is valid.  Explicit
+        # pairs, and pairs whose spheres are apart now, stay on the list without a test of their boxes
         stay_apart = pair_id < 0 and any_(spheres_near) and any_(never_meet(m, d, geom1, geom2, spheres_near))
         count += 0 if stay_apart else 1
     d.neighbours.count[0] = count + 1
@@ -247,21 +248,20 @@ def near_pairs(m, d):
         if m.nvariant > 0:
             reach = where(is_present(m, geom), reach, NAN)
         d.near.geom_reach[geom] = reach
-    # candidates, from the neighbour list of a single world if it keeps one: keeps_list is set for a world that
-    # continues its trajectory, nlisted is the capacity of the list.  The list is tested by `is_near` only, while sleep
-    # and `speculative` need other tests
+    # a single world that continues its trajectory (keeps_list) tests only its neighbour list, which has the capacity
+    # nlisted.  Listed pairs are tested by `is_near`, but sleep and `speculative` need further tests
     if width(d) == 1 and d.keeps_list and d.nlisted > 0 and not sleeping(m) and not sweeping(m):
         count = near_neighbours(m, d)
     else:
         count = near_candidates(m, d, wide=0)
-    # pairs of the bounding volume tree, one world at a time, merged with the candidates in one order
+    # adds the pairs of the bounding volume tree, one world at a time; all pairs are then sorted together
     if m.ncrowd > 0:
         d.near.count[0] = 0
         for i in range(count):
             candidate = d.near.cand_near[i]
             add_key(d, pair_key(m, m.cand_pair[candidate], m.cand_geom1[candidate], m.cand_geom2[candidate]))
         store_crowd_boxes(m, d)
-        # without an awake geom (load_awake returns their number), a world has no pairs
+        # a world without awake geoms has no pairs; load_awake returns the number of awake geoms
         for lane in range(width(d)):
             if has(d.near.detects[0] > 0.0, lane) and (not sleeping(m) or load_awake(m, d, lane) > 0):
                 load_boxes(m, d, lane)
@@ -275,7 +275,7 @@ def near_pairs(m, d):
 def near_pair(m, d, i):
     """Returns (number, pair_id, geom1, geom2) of near pair i.
 
-    number: the candidate index.  With a crowd it is any index of a candidate, because pairs of the tree have none.
+    number: the pair's candidate index.  With a crowd it is an arbitrary valid index: pairs of the tree have none.
     """
     if m.ncrowd > 0:
         pair_id, geom1, geom2 = pair_of(m, d.near.key[i])
@@ -293,7 +293,7 @@ def append_points(m, d, function, number, pair_id, geom1, geom2):
 
     Args:
         function: id of the pair function; below FIRST_SCALAR it computes all worlds at once, else one world at a time.
-        number: candidate index of the pair, which its entry in the cache depends on; with a crowd any index.
+        number: candidate index of the pair, which determines its entry in the cache; arbitrary with a crowd.
     """
     near = is_near(m, d, pair_id, geom1, geom2)
     if sleeping(m):
@@ -302,7 +302,7 @@ def append_points(m, d, function, number, pair_id, geom1, geom2):
     if function < FIRST_SCALAR:
         lane_points(m, d, function, geom1, geom2, near, limit)
     else:
-        # oriented bounding boxes, before the search of one world at a time
+        # tests the oriented bounding boxes before the search, which runs one world at a time
         near = near & not_(parted(m, d, function, geom1, geom2, limit, near))
         if any_(near):
             # branching_points reads the mask narrow.near, and appends slots from ncon_slot on

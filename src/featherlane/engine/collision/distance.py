@@ -46,9 +46,9 @@ def plane_distance(m1, d1):
 
 @kernel
 def prism_distance(m1, d1):
-    """Computes the distance of the prism; keeps the previous result in convex.* unless the prism is nearer.
+    """Computes the distance of the prism; keeps the previous points and normal in convex.* unless the prism is nearer.
 
-    shapes.limit is the minimum over all prisms so far.
+    Reads and writes: shapes.limit, the least distance of all prisms so far.
     """
     first, second, normal = d1.convex.witness[0], d1.convex.witness[1], d1.convex.normal[0]
     closest(m1, d1)
@@ -90,9 +90,9 @@ def height_field_distance(m1, d1):
 
 @kernel
 def store_distance(d, lane, flip):
-    """Stores the result of one world from convex.*; beyond the limit it is the limit, and points at zero.
+    """Stores the result convex.* for one world; beyond the limit, the limit as distance, and zeros for both points.
 
-    flip: whether the shapes were computed in reverse order.  Writes: distance.dist, distance.fromto.
+    flip: whether convex.* has the second geom first.  Writes: distance.dist, distance.fromto.
     """
     dist, limit = d.convex.dist[0], d.distance.limit[0]
     if dist < limit:

@@ -41,7 +41,8 @@ ON_SURFACE = 1e-8  # m: largest field at a point of a surface
 def onto_surface(m1, d1, side, points, steps):
     """Moves eight points to the surface of one shape by Newton's method; returns (points, unit normals, |field|).
 
-    A step moves a point by -field / |gradient| along the unit gradient.  The last evaluation follows the last step.
+    A step moves a point by -field / |gradient| along the unit gradient.  The returned normals and fields are those at
+    the returned points.
 
     Args:
         side: 0 the first shape, 1 the second.
@@ -70,7 +71,7 @@ def place_starts(d1, first):
     """
     mat, pos = d1.convex.mat[0], d1.convex.pos[0]
     for lane in range(LANES):
-        # members are numbered from 1 for each box
+        # even lanes sample the first box, odd lanes the second; members are numbered from 1 for each box
         side = lane % 2
         index = (first + lane) // 2 + 1
         box = d1.shapes.box[side]
@@ -163,13 +164,13 @@ def keep_deepest(d1):
 
 @kernel
 def keep_nearest(d1):
-    """Stores the nearest of the eight pairs of points in convex.*, in world axes, if nearer than the one there."""
+    """Stores the nearest of the eight pairs of points in convex.*, in world axes, if it is nearer than convex.dist."""
     mat, origin = d1.shapes.mat[1], d1.shapes.pos[1]
     for lane in range(LANES):
         if d1.descent.dist[lane] < d1.convex.dist[0]:
             d1.convex.dist[0] = d1.descent.dist[lane]
             for side in unrolled(range(2)):
-                # the pair's first point has rows 0 to 2, its second one rows 3 to 5
+                # rows 0 to 2 hold the point on the first shape, rows 3 to 5 that on the second
                 point = Vec3(d1.descent.corner[3 * side + c, lane] for c in range(3))
                 d1.convex.witness[side] = mat @ point + origin
 

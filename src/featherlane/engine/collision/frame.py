@@ -7,9 +7,9 @@ STEEP = 0.9  # above this |n_x|, x is too close to the normal to define a tangen
 
 @kernel
 def _rows(n, t):
-    """Returns the frame of a normal and a tangent."""
-    second = cross(n, t)
-    return Mat3(join(n, t, second))
+    """Returns the frame (n, t, n x t) of a unit normal and a unit tangent."""
+    tangent2 = cross(n, t)
+    return Mat3(join(n, t, tangent2))
 
 
 @kernel
@@ -29,7 +29,7 @@ def frame_of(n):
 
 @kernel
 def turning_tangent(n, t):
-    """Returns the vector s: a small rotation w of the normal n turns the frame (n, t) of `frame_of` about n by s . w.
+    """Returns s such that a small rotation w of n turns the frame (n, t, n x t) of `frame_of` about n by s . w.
 
     With `frame_of`'s axis e, t = (e - c n) / |e - c n| and c = n . e.  For dn = w x n, the turn is
     dt . (n x t) = c / sqrt(1 - c^2) t . w.

@@ -12,8 +12,8 @@ TINY = 1e-10  # least divisor of a coordinate, as in MuJoCo
 
 @kernel
 def constant_like(x, number):
-    """Returns a number with the width and precision of x.  x < x is false in all worlds."""
-    return where(x < x, x, number)
+    """Returns a number with the width and precision of x."""
+    return where(x < x, x, number)  # x < x is false in all worlds
 
 
 @kernel

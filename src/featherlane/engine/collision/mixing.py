@@ -17,7 +17,7 @@ LAST_BITS = 2.5e-7  # relative to a float32 coordinate: two rounding errors
 
 @kernel
 def leading(m, pair_id, geom1, geom2):
-    """Returns which parameters are used: MIX, or FIRST or SECOND for the geom of higher priority."""
+    """Returns whose parameters a contact has: FIRST or SECOND for the geom of higher priority, MIX for both geoms."""
     priority1, priority2 = m.geom_priority[geom1], m.geom_priority[geom2]
     return MIX if pair_id >= 0 or priority1 == priority2 else (FIRST if priority1 > priority2 else SECOND)
 
@@ -30,7 +30,7 @@ def overridden(m):
 
 @kernel
 def contact_dim(m, pair_id, geom1, geom2):
-    """Returns the dimension of the contact space: of the explicit pair or leading geom, else the larger of both."""
+    """Returns condim of a contact: that of the explicit pair, of the leading geom, or the larger one of both geoms."""
     if pair_id >= 0:
         dim = m.pair_dim[pair_id]
     else:
@@ -42,7 +42,7 @@ def contact_dim(m, pair_id, geom1, geom2):
 
 @kernel
 def touching_distance(m, d, geom):
-    """Returns geom's part of the largest distance that rounding can produce between touching rigid bodies [m].
+    """Returns a geom's part of the largest distance that rounding can produce between touching rigid bodies [m].
 
     In float32 it grows with the distance from the origin: the last bit of a coordinate of 10 m is 1e-6 m.
     """
@@ -113,7 +113,7 @@ def geom_reach(m, d, geom):
 
 @kernel
 def adhesion(m, pair_id, geom1, geom2):
-    """Returns the adhesive force limit of the contact: of the explicit pair or leading geom, else the sum of both."""
+    """Returns the adhesive force limit [N]: of the explicit pair, of the leading geom, or the sum of both geoms."""
     if pair_id >= 0:
         limit = m.pair_adhesion[pair_id]
     else:
@@ -144,7 +144,10 @@ def weighted_mean(weight, a, b):
 
 @kernel
 def friction(m, pair_id, geom1, geom2):
-    """Returns two sliding, one torsional and two rolling friction coefficients: the maximum of both geoms."""
+    """Returns two sliding, one torsional and two rolling friction coefficients, each at least MINMU.
+
+    They are those of the options, the explicit pair, the leading geom, or the maxima of both geoms.
+    """
     if overridden(m):
         mu = Vec5(m.opt_o_friction[0:5])
     elif pair_id >= 0:
@@ -163,7 +166,10 @@ def friction(m, pair_id, geom1, geom2):
 
 @kernel
 def reference_and_impedance(m, pair_id, geom1, geom2):
-    """Returns (solref, solimp): weighted means of both geoms; for a direct solref the minimum."""
+    """Returns (solref, solimp): those of the options, the explicit pair, the leading geom, or means of both geoms.
+
+    The means are weighted with solmix; if a geom has a direct solref, solref is the minimum of both geoms.
+    """
     lead = leading(m, pair_id, geom1, geom2)
     if overridden(m):
         ref, imp = m.opt_o_solref[0], m.opt_o_solimp[0]
@@ -184,7 +190,7 @@ def reference_and_impedance(m, pair_id, geom1, geom2):
 
 @kernel
 def friction_solref(m, pair_id):
-    """Returns solref of the friction rows: of the explicit pair, else zeros, which mean that of the normal row."""
+    """Returns solref of the friction rows: that of the options or the explicit pair; else zeros: as the normal row."""
     ref = Solref(0.0, 0.0)
     if overridden(m):
         ref = m.opt_o_solref[0]

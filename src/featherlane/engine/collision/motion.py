@@ -17,7 +17,7 @@ def sweeping(m):
 
 @kernel
 def is_swept_pair(m, geom1, geom2):
-    """Returns whether both shapes are convex, and at most the first one a plane."""
+    """Returns whether the pair is swept with `speculative`: two convex shapes, or a plane first and a convex shape."""
     type1, type2 = m.geom_type[geom1], m.geom_type[geom2]
     return (type1 == PLANE or SPHERE <= type1 <= MESH) and SPHERE <= type2 <= MESH
 
@@ -44,27 +44,27 @@ def step_motion(m, d, geom):
 
 @kernel
 def least_extent(m, geom):
-    """Returns the least half extent of the geom's bounding box."""
+    """Returns the least half side of the geom's bounding box [m]."""
     x, y, z = m.geom_aabb[geom].half
     return fmin(x, fmin(y, z))
 
 
 @kernel
 def may_pass(m, geom1, geom2, travel):
-    """Returns the mask of worlds where a geom of the pair that travels this far may pass through the other geom."""
-    # a geom at rest passes through nothing, even if its extent is 0
+    """Returns the mask of worlds where a geom of the pair with this travel [m] may pass through the other one."""
     extent = least_extent(m, geom2)
     if m.geom_type[geom1] != PLANE:
         extent = fmin(extent, least_extent(m, geom1))
+    # travel > 0: a geom at rest passes through nothing, even if the extent is 0
     return (travel > 0.0) & (travel >= extent)
 
 
 @kernel
 def least_squared_distance(p, v):
     """Returns the least |p + t v|^2 for t from 0 to 1, at t = -(p . v) / |v|^2 clipped to this interval."""
-    vv = dot(v, v)
-    moves = vv > MINVAL
-    t = where(moves, clip(-dot(p, v) / where(moves, vv, 1.0), 0.0, 1.0), 0.0)
+    v_squared = dot(v, v)
+    moves = v_squared > MINVAL
+    t = where(moves, clip(-dot(p, v) / where(moves, v_squared, 1.0), 0.0, 1.0), 0.0)
     q = fma(t, v, p)
     return dot(q, q)
 
@@ -73,8 +73,8 @@ def least_squared_distance(p, v):
 def spheres_meet(m, d, geom1, geom2, reach):
     """Returns the mask of worlds where two bounding spheres come within reach during the step.
 
-    reach: largest distance of the centres that counts; with a plane, largest height of the second centre.
-    Geoms that are too slow to pass through the other one (`may_pass`) count as resting.  A plane acts as a half-space.
+    reach: largest distance of the centres [m]; if geom1 is a plane, largest height of geom2's centre over the plane.
+    A geom that is too slow to pass through the other one (`may_pass`) counts as resting.
     """
     dx1, _, s1 = step_motion(m, d, geom1)
     dx2, _, s2 = step_motion(m, d, geom2)

@@ -32,7 +32,7 @@ SINGLE, DOUBLE = 2.0**-23, 2.0**-30
 
 @kernel
 def pose_slack(m, d, geom1, geom2, lane):
-    """Returns the overlap of two polytopes, at least one a hull, that rounding of their poses may make [m]; else 0.
+    """Returns the overlap of a hull and a polytope core that rounding of their poses may cause [m]; else 0.
 
     Flanges of adjacent links lie in one plane.  Rounding would decide whether they touch, and friction between them
     would brake the joint: the base and the shoulder of a UR5e overlap by 1e-11 m.
@@ -70,13 +70,13 @@ def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
             shapes.*, manifold.*, narrow.*, recall.*.
     """
     d.narrow.limit[0] = detection_distance(m, d, pair_id, geom1, geom2)
-    # one positive number for each pair of geoms
+    # a positive number that is unique for each pair of geoms
     d.recall.key[0] = 1 + geom1 * m.ngeom + geom2
     for lane in range(width(d)):
         if has(d.narrow.near[0] > 0.0, lane):
             load_shape(m, d, 0, geom1, lane)
             load_shape(m, d, 1, geom2, lane)
-            # SDF is the last of the types, so geom2 has it if one of the geoms does
+            # geoms are ordered by type and SDF is the last one: geom2 is an SDF if any of the two geoms is
             if m.geom_type[geom2] == SDF:
                 load_field(m, d, 0, geom1, lane)
                 load_field(m, d, 1, geom2, lane)

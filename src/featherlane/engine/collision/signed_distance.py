@@ -67,6 +67,7 @@ def box_interior(size, p, exact):
     margin = fmax(size - fabs(p), MINVAL)
     if exact:
         x_nearest = margin[0] <= fmin(margin[1], margin[2])
+        # of equal margins, the first axis is selected
         y_before_z = margin[1] <= margin[2]
         depth = fmin(margin[0], fmin(margin[1], margin[2]))
         direction = Vec3(
@@ -215,9 +216,9 @@ def smooth_union(a, b, blend):
 
 @kernel
 def smooth_intersection(a, b, blend):
-    """Returns the intersection of two solids, blended over a length: the sharp one without the blended rest.
+    """Returns the intersection of two solids, with edges that are rounded over the length `blend`.
 
-    The rest is the smooth union of a without b and b without a.
+    It is the sharp intersection without the smooth union of (a without b) and (b without a).
     """
     return difference(intersection(a, b), smooth_union(difference(a, b), difference(b, a), blend))
 
@@ -230,7 +231,7 @@ def wrapped(x, period):
 
 @kernel
 def flank(rho, angle, base):
-    """Returns the jet of one side of a tooth: outside its base circle the involute of that circle, inside it -FAR.
+    """Returns the jet of one side of a gear's tooth: the involute of the base circle, and -FAR inside this circle.
 
     Distance t - base (angle + acos(base / rho)), where t = sqrt(rho^2 - base^2) is the length of the tangent to the
     base circle.  Its derivative by rho is t / rho, by the angle -base.
@@ -286,7 +287,8 @@ def octree_leaf(m, root, place):
         root: first node of the octree.
         place: position in the octree's box, from 0 to 1 along each side.
 
-    The returned place is that in the leaf, from 0 to 1; fraction is the leaf's side relative to the box's.
+    The returned place is the position in the leaf, from 0 to 1 along each side; fraction is the length of the leaf's
+    sides relative to the box's.
     """
     node = constant_like(place[0], 1.0 * root)
     fraction = constant_like(place[0], 1.0)
@@ -345,7 +347,7 @@ def octree_field(m, mesh, p):
     jet = trilinear(m, leaf, place_in_leaf)
     distance = norm3(gap)
     inverse = 1.0 / fmax(distance, MINVAL)
-    # from derivatives by the place in the leaf to derivatives by coordinates
+    # converts derivatives by the place in the leaf to derivatives by the coordinates of p
     slope = tuple(jet[k + 1] / (fraction * sides[k]) for k in range(3))
     x, y, z = tuple(where(beyond[k], copysign(inverse * gap[k], offset[k]), slope[k]) for k in range(3))
     return Jet(jet[0] + distance, x, y, z)

@@ -141,7 +141,7 @@ def held_in_gap(m, d, slot, margin, adhesion):
 
 @kernel
 def copy_slot(d, slot, to):
-    """Copies the geometry of a slot to slot `to`."""
+    """Copies point index, presence, distance, position, frame and con_speculative of a slot to slot `to`."""
     c = d.contact[slot]
     d.con_point[to], d.con_present[to], d.con_dist[to] = c.point, c.present, c.dist
     d.con_speculative[to] = c.speculative
@@ -163,8 +163,8 @@ def clear_contact(d, slot, mask):
 def split_slots(m, d, first, margin, adhesion):
     """Splits each slot from `first` on that is within the margin in some worlds and in the gap in others.
 
-    Worlds share the dimension of a slot, and it is 1 in the gap.  The new slot directly follows the old one.  This
-    preserves the order of each world's contacts.
+    This is necessary because worlds share the dimension of a slot, which is 1 in the gap.  The new slot directly
+    follows the old one, which preserves the order of each world's contacts.
 
     Args:
         margin, adhesion: margin [m] and adhesive force limit [N] of the pair.
@@ -176,7 +176,7 @@ def split_slots(m, d, first, margin, adhesion):
         if any_(in_gap) and any_(within_margin):
             count = d.ncon_slot[0]
             if count < d.nconmax:
-                # the following slots move up by one, the last one first
+                # this slot and the following ones are copied up by one, the last one first
                 for j in range(count - 1, slot - 1, -1):
                     copy_slot(d, j, j + 1)
                 d.ncon_slot[0] = count + 1
@@ -191,7 +191,10 @@ def split_slots(m, d, first, margin, adhesion):
 
 @kernel
 def slot_dim(m, d, slot, dim):
-    """Returns the dimension of a slot whose adhesion and margin are set: 1 if its contacts are in the gap, else dim."""
+    """Returns the dimension of a slot: 1 if its contacts are held in the gap by adhesion, else dim.
+
+    Reads: con_includemargin and con_adhesion of the slot.
+    """
     if m.flg_adhesion and any_(held_in_gap(m, d, slot, d.con_includemargin[slot], d.con_adhesion[slot])):
         dim = 1
     return dim

@@ -23,7 +23,7 @@ NO_CANDIDATE = -1  # a slot without a candidate pair
 
 @kernel
 def world_integer(rows, i, lane, least, most):
-    """Returns row i of one world as an int, clamped to [least, most] because user values may be invalid."""
+    """Returns value i of a field in one world as an int, clamped to [least, most] because users set it."""
     number = read_lane(rows, i, lane)
     integer = least
     if number > least:
@@ -33,15 +33,15 @@ def world_integer(rows, i, lane, least, most):
 
 @kernel
 def agrees(rows, i, lane):
-    """Returns the mask of worlds whose row i equals that of the world at index `lane` of the tile."""
+    """Returns the mask of worlds whose value i of a field equals that of world `lane` of the tile."""
     return rows[i] == read_lane(rows, i, lane)
 
 
 @kernel
 def set_fields(m, d, slot, i, lane):
-    """Sets the fields of a slot that `append` does not write, from the i-th contacts of the worlds that have it.
+    """Sets the fields of a slot that `append` does not write, from the user-defined contact i of each world.
 
-    lane: one of these worlds, from which the values that the slot's worlds share are read.
+    lane: a world that has the slot's contact; the values that worlds share are read from this world.
     """
     contact = d.contact[slot]
     # no candidate, no explicit pair, no contact within the step

@@ -23,15 +23,16 @@ ROUNDING, ROUNDING32 = 1e-14, 1e-6  # relative to a coordinate, with a safety fa
 def geom_box(m, d, g, margin):
     """Returns the bounds of geom g in world axes, enlarged by its reach and by `margin` [m].
 
-    They are those of its bounding box, half_i = sum over k of |R_ik| s_k, or of its bounding sphere, where tighter.
+    They are the intersection of the bounds of its bounding box, half_i = sum over k of |R_ik| s_k, and of its bounding
+    sphere.
     """
     R, x = d.geom_xmat[g], d.geom_xpos[g]
     centre = R @ m.geom_aabb[g].centre
     size = m.geom_aabb[g].half
     radius = m.geom_rbound[g]
     rounding = ROUNDING32 if single_precision(d) else ROUNDING
-    # added = reach + margin + rounding (|x| + |y| + |z|) + SLACK radius
-    # rounding must not separate touching surfaces: their pair would remain only if another world of the tile is near
+    # added: reach + margin + rounding (|x| + |y| + |z|) + SLACK radius.  Rounding must not separate touching surfaces:
+    # the pair would then be found only if it is near in another world of the tile
     added = fma(SLACK, radius, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + margin))
     half_x = fma(fabs(R[0]), size[0], fma(fabs(R[1]), size[1], fabs(R[2]) * size[2]))
     half_y = fma(fabs(R[3]), size[0], fma(fabs(R[4]), size[1], fabs(R[5]) * size[2]))
@@ -42,9 +43,9 @@ def geom_box(m, d, g, margin):
 
 @kernel
 def swept_box(m, d, g):
-    """Returns the bounds of geom g during the whole step: those at its start, extended by the displacement.
+    """Returns the bounds of geom g during the whole step: those at the start of the step, extended by the displacement.
 
-    A rotation moves its points by at most the angle times the radius of the bounding sphere.
+    They are enlarged by the angle of rotation times the radius of the bounding sphere: no point moves more by rotation.
 
     Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Swept broadphase AABBs".
     """
@@ -55,9 +56,9 @@ def swept_box(m, d, g):
 
 @kernel
 def detection_box(m, d, g, margin):
-    """Returns the bounds of geom g, of its whole step with `speculative`; empty in worlds without the geom.
+    """Returns the bounds of geom g, with `speculative` those of its whole step; empty in worlds without the geom.
 
-    margin: enlarges the bounds [m]; a swept box ignores it.
+    margin: enlarges the bounds [m]; not used with `speculative`.
     """
     box = swept_box(m, d, g) if sweeping(m) else geom_box(m, d, g, margin)
     # only a model with variants has worlds without a geom
@@ -68,16 +69,16 @@ def detection_box(m, d, g, margin):
 
 @kernel
 def store_crowd_boxes(m, d):
-    """Writes crowd.box: the bounds of the geoms of the crowd, of their whole step with `speculative`."""
+    """Writes crowd.box: the bounds of the crowd's geoms (`detection_box`)."""
     for i in range(m.ncrowd):
         d.crowd.box[i] = detection_box(m, d, m.crowd_geom[i], margin=0.0)
 
 
 @kernel
 def store_body_boxes(m, d, wide):
-    """Writes near.body_box: the bounds of each body's bounded colliding geoms.
+    """Writes near.body_box: for each body, the bounds of its geoms that may collide.
 
-    wide: 1 enlarges them by neighbours.travel, the geoms' possible travel.
+    wide: 1 enlarges the bounds of a geom by its possible travel, neighbours.travel.
     """
     margin = 0.0
     for b in range(m.nbody):
@@ -104,7 +105,7 @@ def union_of(a, b):
 
 @kernel
 def empty_bounds():
-    """Returns the bounds of nothing."""
+    """Returns the bounds of an empty set: no other bounds overlap them, and a union with them changes nothing."""
     return Bounds(EMPTY, EMPTY, EMPTY, -EMPTY, -EMPTY, -EMPTY)
 
 
@@ -135,10 +136,11 @@ def edge_axes_separate(R, C, a, b, reach, t):
     and j1, j2 those after j.
     R: cosines between the axes, R[3 i + j] is R_ij; C = |R|; a, b: half sides; t: offset of the centres on the first
     box's axes.
-    The products are shorter than 1 if the edges are not orthogonal; then they only separate boxes farther than reach.
+    The length of a cross product is below 1 if the edges are not orthogonal.  Since reach is not scaled by this length,
+    such an axis separates only boxes that are farther apart than reach.
     """
     apart = reach < 0.0  # false: reach is not negative
-    # LLVM does not unroll these loops, and would select each entry at run time
+    # unrolled, because LLVM does not unroll these loops, and would then load each entry of R and C by a variable index
     for i in unrolled(range(3)):
         i1, i2 = (i + 1) % 3, (i + 2) % 3
         for j in unrolled(range(3)):
@@ -154,8 +156,9 @@ def edge_axes_separate(R, C, a, b, reach, t):
 def boxes_separate(m, d, g, h, reach, near):
     """Returns the mask where the oriented bounding boxes of geoms g, h are farther apart than reach [m].
 
-    Most separated boxes are separated along an axis of the first box; the other axes are tested only if worlds of
-    `near` need them.  A, B: orientations; a, b: half sides; t: offset of the centres; R = A^T B, C = |R|.
+    Most separated boxes are separated along a face axis of the first box; further axes are tested only if boxes are not
+    yet separated in a world of `near`.
+    A, B: orientations; a, b: half sides; t: offset of the centres; R = A^T B, C = |R|.
     Source: S. Gottschalk et al., "OBBTree" (1996): fifteen axes, the face normals and the cross products of edges.
     """
     A, B = d.geom_xmat[g], d.geom_xmat[h]

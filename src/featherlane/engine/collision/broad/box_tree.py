@@ -43,9 +43,9 @@ FEW = 8  # if fewer than one in 8 geoms can move, each of them searches a tree o
 # ---- keys ----------------------------------------------------------------------------------------------------
 @kernel
 def pair_key(m, e, g, h):
-    """Returns the sort key of a pair of geoms g, h, ordered by type; e: index of the explicit pair, or -1."""
+    """Returns the sort key of a pair of geoms g, h, which are ordered by type; e: index of the explicit pair, or -1."""
     a, b = m.geom_bodyid[g], m.geom_bodyid[h]
-    # the key has the lower body first; without sorting by type, its geom is geom1
+    # the key has the lower body first; if pairs are not sorted by type, the geom of this body is geom1
     if a > b:
         a, b = b, a
         if not m.sorted_by_type:
@@ -56,7 +56,7 @@ def pair_key(m, e, g, h):
 
 @kernel
 def pair_of(m, key):
-    """Returns (e, g, h), the pair with this key: index of the explicit pair or -1, and its geoms, ordered by type."""
+    """Returns (e, g, h) of the pair with this key: index of the explicit pair or -1, and the geoms, ordered by type."""
     place = key % (m.npair + m.ngeom * m.ngeom)
     if place < m.npair:
         e, g, h = place, m.pair_geom1[place], m.pair_geom2[place]
@@ -83,10 +83,7 @@ def add_key(d, key):
 # ---- filters of candidate pairs, as in model/candidates.py --------------------------------------
 @kernel
 def is_listed(pairs, n, a, b):
-    """Returns whether (a, b) is one of n pairs that are sorted by first, then second number, by bisection.
-
-    Pair k is pairs[2 k], pairs[2 k + 1].
-    """
+    """Returns whether (a, b) is one of n sorted pairs (pairs[2 k], pairs[2 k + 1]), by bisection."""
     low = 0
     high = n
     while low < high:
@@ -100,9 +97,9 @@ def is_listed(pairs, n, a, b):
 
 @kernel
 def bodies_may_touch(m, a, b):
-    """Returns whether bodies a and b are not welded together, one is movable, and neither is the other's parent.
+    """Returns whether bodies a and b are not welded together, at least one can move, and neither is the other's parent.
 
-    The filter of parents is an option, and does not hold for the world.
+    Parent and child are excluded only with the option filter_parent, and never if the parent is the world.
     """
     weld_a, weld_b = m.body_weldid[a], m.body_weldid[b]
     allowed = weld_a != weld_b and (m.body_dofnum[weld_a] > 0 or m.body_dofnum[weld_b] > 0)
@@ -115,11 +112,12 @@ def bodies_may_touch(m, a, b):
 def may_touch(m, g, h):
     """Returns whether geoms g and h pass the filters of candidate pairs.
 
-    These are contype and conaffinity, welded and parent bodies, excluded body pairs, and explicit geom pairs.
+    The filters are contype and conaffinity, welded and parent bodies, and excluded body pairs.  Two geoms with an
+    explicit pair do not pass either.
     """
     types_match = (m.geom_contype[g] & m.geom_conaffinity[h]) | (m.geom_contype[h] & m.geom_conaffinity[g])
     a, b = m.geom_bodyid[g], m.geom_bodyid[h]
-    # the lists have ascending pairs
+    # each pair in the lists has the lower index first
     if a > b:
         a, b = b, a
     if g > h:
@@ -136,7 +134,8 @@ def may_touch(m, g, h):
 @kernel
 def spread_bits(i):
     """Returns i, below 2^21, with two zero bits inserted before each bit (Morton code of one axis)."""
-    # each line moves the upper half of every group of bits away, by two places per bit of the lower half
+    # each line halves the groups of adjacent bits: it moves the upper half of a group up, by two places for each bit of
+    # the lower half
     i = (i | (i << 32)) & 0x1F00000000FFFF
     i = (i | (i << 16)) & 0x1F0000FF0000FF
     i = (i | (i << 8)) & 0x100F00F00F00F00F
@@ -146,7 +145,10 @@ def spread_bits(i):
 
 @kernel
 def order_leaves(m1, d1, box):
-    """Sorts the geoms along the curve by the centres of their bounds `box`.   Writes: crowd.leaf_key."""
+    """Sorts the crowd's geoms along the curve by the centres of their boxes.   Writes: crowd.leaf_key.
+
+    box: bounds of the geoms, by index in the crowd.
+    """
     for k in unrolled(range(3)):
         low, high = EMPTY, -EMPTY
         for i in range(m1.ncrowd):
@@ -155,12 +157,12 @@ def order_leaves(m1, d1, box):
         scale = ((1 << CELL_BITS) - 1) / fmax(high - low, 1e-30)  # cells per metre; no division by 0
         for i in range(m1.ncrowd):
             x = box[i][k] + box[i][3 + k]
-            # bits of the three axes alternate
+            # the bits of the three axes alternate: those of axis k are at places k, k + 3, k + 6, ...
             cell = spread_bits(whole(clip((x - low) * scale, 0.0, (1 << CELL_BITS) - 1))) << k
             d1.crowd.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.crowd.leaf_key[i] | (cell << INDEX_BITS)
     for i in range(m1.ncrowd):
-        d1.crowd.leaf_key[i] = d1.crowd.leaf_key[i] | i  # the box index
-    # radix sort by the bits of the place on the curve, with two scratch arrays
+        d1.crowd.leaf_key[i] = d1.crowd.leaf_key[i] | i  # the index in the crowd
+    # radix sort by the bits of the position on the curve; leaf_room and digit_count are scratch arrays
     sort_digits(
         d1.crowd.leaf_key, d1.crowd.leaf_room, d1.crowd.digit_count, m1.ncrowd, INDEX_BITS, INDEX_BITS + 3 * CELL_BITS
     )
@@ -174,9 +176,12 @@ def index_of_leaf(d, i):
 
 @kernel
 def build_tree(m1, d1, box, leaves, fixed):
-    """Writes crowd.node_box: node k holds nodes 2k and 2k + 1; leaves start at node `leaves`, a power of two.
+    """Writes crowd.node_box: node k has the bounds of nodes 2k and 2k + 1, and leaf i is node leaves + i.
 
-    box: bounds of the geoms.  If `fixed` is 1, the tree does not hold the geoms that are marked as awake.
+    Args:
+        box: bounds of the geoms, by index in the crowd.
+        leaves: number of leaves, a power of two; leaves without a geom are empty.
+        fixed: 1 leaves out the geoms that crowd.leaf_awake marks.
     """
     for i in range(leaves):
         held = i < m1.ncrowd and (fixed == 0 or not is_awake(d1, i))
@@ -218,9 +223,10 @@ def add_pair(m, d, i, j):
 
 @kernel
 def find_pairs(m1, d1, leaves, depth):
-    """Records all pairs of leaves with overlapping boxes, from the root paired with itself down, at equal heights.
+    """Records all pairs of leaves with overlapping boxes, by descending from the root paired with itself.
 
-    a, b: a pair of nodes.  depth: height of the root.   Scratch: crowd.node_stack.
+    Both nodes of a pair have the same height above the leaves.   depth: height of the root.
+    Scratch: crowd.node_stack.
     """
     d1.crowd.node_stack[0], d1.crowd.node_stack[1] = 1, 1
     d1.crowd.node_stack[2] = depth
@@ -232,7 +238,7 @@ def find_pairs(m1, d1, leaves, depth):
             top = push_node_pair(d1, top, 2 * a, 2 * b, height - 1)
             top = push_node_pair(d1, top, 2 * a, 2 * b + 1, height - 1)
             top = push_node_pair(d1, top, 2 * a + 1, 2 * b + 1, height - 1)
-            if a != b:  # else the same pair as the one before
+            if a != b:  # for a = b, this is the pair (2 a, 2 b + 1) again
                 top = push_node_pair(d1, top, 2 * a + 1, 2 * b, height - 1)
         elif a != b:
             add_leaf_pair(m1, d1, a - leaves, b - leaves)
@@ -246,9 +252,9 @@ def is_awake(d, i):
 
 @kernel
 def find_pairs_of_awake(m1, d1, leaves):
-    """Records the overlapping pairs with at least one awake geom.
+    """Records the pairs of leaves with overlapping boxes and at least one awake geom.
 
-    For each awake leaf i, it searches the tree from the root.
+    Each awake leaf i searches the tree from the root.
     """
     for i in range(m1.ncrowd):
         if is_awake(d1, i):
@@ -262,14 +268,14 @@ def find_pairs_of_awake(m1, d1, leaves):
                         d1.crowd.node_stack[top] = 2 * a
                         d1.crowd.node_stack[top + 1] = 2 * a + 1
                         top += 2
-                    # a pair of two awake leaves is found twice: keep it once
+                    # a pair of two awake leaves is found twice, and recorded once, by the lower leaf
                     elif a - leaves > i or (a - leaves < i and not is_awake(d1, a - leaves)):
                         add_leaf_pair(m1, d1, i, a - leaves)
 
 
 @kernel
 def mark_movable(m1, d1):
-    """Marks the geoms that can move as awake in crowd.leaf_awake, and returns their number."""
+    """Sets crowd.leaf_awake to 1 for geoms that can move, else to 0; returns the number of geoms that can move."""
     count = 0
     for i in range(m1.ncrowd):
         weld = m1.body_weldid[m1.geom_bodyid[m1.crowd_geom[i]]]
@@ -284,20 +290,20 @@ def keep_fixed_boxes(m1, d1):
 
     Returns 1 if a tree of these geoms with these boxes exists, else 0.
     """
-    same = d1.crowd.fixed[0]  # 1: crowd.node_box holds a tree of the geoms that cannot move
+    is_kept = d1.crowd.fixed[0]  # 1: crowd.node_box is a tree of the geoms that cannot move
     for i in range(m1.ncrowd):
         if d1.crowd.leaf_awake[i] == 0:
-            box, kept = d1.crowd.leaf_box[i], d1.crowd.fixed_box[i]
+            box, old_box = d1.crowd.leaf_box[i], d1.crowd.fixed_box[i]
             d1.crowd.fixed_box[i] = box
             for k in unrolled(range(6)):
-                if box[k] != kept[k]:
-                    same = 0
-    return same
+                if box[k] != old_box[k]:
+                    is_kept = 0
+    return is_kept
 
 
 @kernel
 def find_pairs_of_movable(m1, d1, leaves):
-    """Records the overlapping pairs of the movable geoms: with each other, and with the others in the tree."""
+    """Records the overlapping pairs of movable geoms, and of a movable geom and one in the tree, which cannot move."""
     for i in range(m1.ncrowd):
         if d1.crowd.leaf_awake[i] != 0:
             for j in range(i + 1, m1.ncrowd):
@@ -324,7 +330,7 @@ def crowd_pairs(m1, d1):
     With sleep enabled, at least one geom of each pair must be awake.
     Reads:  crowd.leaf_box (ncrowd, 6), crowd.leaf_awake.
     Writes: near.*, con_overflow; crowd.*.
-    Cost:   O(n log n + pairs); with few movable geoms O(n), of which most is the comparison of n boxes.
+    Cost:   O(n log n + pairs); with few movable geoms O(n), mostly the comparison of n boxes with those of the tree.
     """
     depth = 0
     while 1 << depth < m1.ncrowd:
@@ -349,7 +355,7 @@ def crowd_pairs(m1, d1):
 
 @kernel
 def load_awake(m, d, lane):
-    """Writes crowd.leaf_awake, which geoms of the crowd are awake in the world of a lane; returns their number."""
+    """Sets crowd.leaf_awake to 1 for geoms that are awake in one world, else to 0; returns their number."""
     count = 0
     for i in range(m.ncrowd):
         d.crowd.leaf_awake[i] = 1 if has(d.body_awake[m.geom_bodyid[m.crowd_geom[i]]] > 0.0, lane) else 0
@@ -359,7 +365,7 @@ def load_awake(m, d, lane):
 
 @kernel
 def load_boxes(m, d, lane):
-    """Writes crowd.leaf_box, the boxes of the crowd in the world of a lane."""
+    """Writes crowd.leaf_box: the boxes of the crowd's geoms in one world."""
     for i in range(m.ncrowd):
         d.crowd.leaf_box[i] = read_lane(d.crowd.box, i, lane)
 

@@ -15,9 +15,9 @@ MOST_SAMPLES = 1 << 24  # largest integer range of float32
 
 @kernel
 def box_in_field(m, d, g, h, reach):
-    """Returns (centre, half sides) of geom h's box in the frame of field g, enlarged by reach and by rounding.
+    """Returns (centre, half sides): the bounds of geom h's box in the frame of field g, enlarged by reach and rounding.
 
-    Each half side is sum over k of |R_ik| half_k + reach, with R the orientation of h in that frame.
+    Half side i is sum over k of |R_ik| half_k + reach; R is the orientation of h in the frame of g.
     """
     A, half = d.geom_xmat[g], m.geom_aabb[h].half
     R = A.T @ d.geom_xmat[h]
@@ -36,27 +36,28 @@ def sample_height(m1, field, r, c):
 
 @kernel
 def sample_before(low, half, n):
-    """Returns the index, as a value, of the last sample of a row before the coordinate `low`.
+    """Returns the index, as a value, of the last sample along an axis that is not after the coordinate `low`.
 
-    n cells extend from -half to half.
+    n cells, with n + 1 samples, extend from -half to half; the index is clipped to 0 .. n.
     """
     return clip(floor((low + half) / (2.0 * half) * n), 0.0, 1.0 * n)
 
 
 @kernel
 def sample_behind(high, half, n):
-    """Returns the index, as a value, of the first sample of a row after the coordinate `high`.
+    """Returns the index, as a value, of the first sample along an axis that is not before the coordinate `high`.
 
-    n cells extend from -half to half.
+    n cells, with n + 1 samples, extend from -half to half; the index is clipped to 0 .. n.
     """
     return clip(-floor(-(high + half) / (2.0 * half) * n), 0.0, 1.0 * n)
 
 
 @kernel
 def highest_under(m, field, centre, half, inside, low):
-    """Returns the maximum sample height under the box in worlds of `inside`; stops at the first row that reaches `low`.
+    """Returns the maximum sample height under a box in worlds of `inside` [m].
 
-    centre, half: of the box in the field's frame.
+    The search ends after the first row in which it reaches `low`.
+    centre, half: centre and half sides of the box in the field's frame.
     """
     sx, sy, unit, _ = m.hfield_size[field]  # unit: height of the sample value 1
     nrow, ncol, adr = m.hfield_nrow[field], m.hfield_ncol[field], m.hfield_adr[field]
@@ -64,9 +65,9 @@ def highest_under(m, field, centre, half, inside, low):
     last_column = sample_behind(centre[0] + half[0], sx, ncol - 1)
     row = sample_before(centre[1] - half[1], sy, nrow - 1)
     last_row = sample_behind(centre[1] + half[1], sy, nrow - 1)
-    # the start of the maximum: a negative value of each world, below all samples, which are from 0 to `unit`
+    # the maximum starts below all samples, which are from 0 to `unit`; half[2] gives it the width of all worlds
     top = -(unit + half[2])
-    # worlds advance together; one with fewer rows or columns repeats its last sample
+    # worlds advance together; a world with fewer rows or columns repeats its last one
     while any_(inside & (row <= last_row) & (top < low)):
         column = first_column
         while any_(inside & (column <= last_column)):
@@ -95,7 +96,7 @@ def clear_of_field(m, d, g, h, limit, near):
         | (centre[1] + half[1] < -sy)
         | (centre[2] + half[2] < -base)
     )
-    # `highest_under` computes the address of a sample as a real
+    # `highest_under` computes the index of a sample as a real, which may be float32
     if m.nhfielddata <= MOST_SAMPLES:
         low = centre[2] - half[2]
         apart = apart | (highest_under(m, field, centre, half, near & not_(apart), low) < low)

@@ -30,9 +30,10 @@ from featherlane.engine.model.pair import CAPSULE_BOX, CAPSULE_CAPSULE, CONVEX, 
 # per colliding geom; with fewer pairs, validating the list saves so little that building it costs 10 steps
 LEAST_PAIRS = 7
 AHEAD = 12  # steps that a geom may continue at its current velocity, in addition to MOVE and TURN
-MOVE, TURN = 0.03, 0.02  # per axis, relative to the bounding radius; per cosine
-# a move of each axis by at most 1 is one of sqrt(3); changes of six cosines by at most 1 turn a point by sqrt(18) radii
-ALL_AXES, ALL_COSINES = 1.75, 4.25  # upper bounds of these
+MOVE, TURN = 0.03, 0.02  # allowed change of each coordinate, relative to the bounding radius; of each cosine
+# upper bounds of the motion of a point: changes of three coordinates by at most 1 move it by sqrt(3), changes of six
+# cosines by at most 1 move it by sqrt(18) bounding radii
+ALL_AXES, ALL_COSINES = 1.75, 4.25
 
 
 def listed_pairs(ncand: int, ncollide: int, width: int) -> int:
@@ -42,7 +43,7 @@ def listed_pairs(ncand: int, ncollide: int, width: int) -> int:
 
 @kernel
 def is_within(v, limit):
-    """Returns the mask of worlds where no part of v exceeds the limit in absolute value."""
+    """Returns the mask of worlds where no component of v exceeds the limit in absolute value."""
     x, y, z = fabs(v)
     return (x <= limit) & (y <= limit) & (z <= limit)
 
@@ -64,12 +65,12 @@ def is_list_valid(m, d):
         box, old = m.geom_aabb[g], d.neighbours.box[k]
         for i in unrolled(range(6)):
             valid = valid & (box[i] == old[i])
-        # margin and gap may have been edited
-        reaches = d.near.geom_reach[g] <= d.neighbours.reach[k]
-        # a geom that a world lacks has a reach of NaN, which is in no bound, and cannot come near
+        # margin, gap and radius may have been edited
+        within_reach = d.near.geom_reach[g] <= d.neighbours.reach[k]
+        # the reach of a geom that a world lacks is NaN; such a geom comes near to nothing
         if m.nvariant > 0:
-            reaches = reaches | not_(is_present(m, g))
-        valid = valid & reaches & (geom_margin_and_gap(m, g) <= d.neighbours.margin[k])
+            within_reach = within_reach | not_(is_present(m, g))
+        valid = valid & within_reach & (geom_margin_and_gap(m, g) <= d.neighbours.margin[k])
     return valid
 
 
@@ -77,8 +78,8 @@ def is_list_valid(m, d):
 def allowed_motion(m, d, g):
     """Returns (move, turn): how far the list allows geom g to move along an axis [m] and to change a direction cosine.
 
-    Both are AHEAD steps at the current velocity plus a fixed part; a cosine changes at most at the rate |angular
-    velocity|.  They are zero for a geom welded to the world, which only edits of the model move.
+    Each is the change in AHEAD steps at the current velocity, plus a fixed part; a cosine changes at most at the rate
+    |angular velocity|.  Both are zero for a geom that is welded to the world.
     """
     b = m.geom_bodyid[g]
     move, turn = 0.0, 0.0
@@ -114,15 +115,15 @@ def prepare_list(m, d):
 
 @kernel
 def never_meet(m, d, g, h, near):
-    """Returns the mask of worlds where geoms g, h cannot meet while the list is valid, by their boxes and travel.
+    """Returns the mask of worlds where the boxes of geoms g and h, enlarged by their travel, are apart.
 
-    Worlds outside of `near` are true without a test.  Only shapes with a bounding box and a known orientation are
-    tested.
+    Such geoms cannot meet while the list is valid.  Worlds outside of `near` may be true or false.  If a shape has no
+    bounding box or no known orientation, the mask is not(near).
     """
     function = m.pair_function[m.geom_type[g], m.geom_type[h]]
     apart = not_(near)
-    # tested: the ranges of pair functions of spheres, capsules, cylinders, ellipsoids, boxes and meshes.  Not tested:
-    # models of planes, spheres and capsules only (all_round), because their steps do not compute full orientations
+    # the two ranges are the pair functions of spheres, capsules, cylinders, ellipsoids, boxes and meshes.
+    # all_round: the model has planes, spheres and capsules only, and its steps do not compute full orientations
     if not m.all_round and (SPHERE_SPHERE <= function <= CAPSULE_CAPSULE or CAPSULE_BOX <= function <= CONVEX):
         # -1: not an explicit pair
         margin = fmax(detection_distance(m, d, -1, g, h), 0.0) + (d.neighbours.travel[g] + d.neighbours.travel[h])

@@ -34,7 +34,8 @@ from featherlane.engine.collision.convex.support import support_along
 STRICT = 1.0 - 1e-12  # cosine between normal and face normal above which a face touches: stored normals are float32
 HUGE = 1e300  # m^2: above any squared distance
 PARALLEL = 1e-7  # sine below which two edges are parallel
-NEAR = 1e-12  # least length of a move, relative to the distances of the shapes' centres and of the point from its own
+# least length of a move, relative to the distance of the shapes' centres and that of the first witness from its centre
+NEAR = 1e-12
 
 
 @kernel
@@ -44,19 +45,19 @@ def touch_along_lines(m1, d1):
     Reads: convex.normal, in the frame of the first shape.  Writes: support.*.
     """
     kinds = d1.shapes.type[0], d1.shapes.type[1]
-    several = SPHERE not in kinds and ELLIPSOID not in kinds  # these touch with a point
-    if several:
+    touch = SPHERE not in kinds and ELLIPSOID not in kinds  # spheres and ellipsoids touch with a point
+    if touch:
         normal = d1.convex.normal[0]
         support_along(m1, d1, normal)  # writes support.vertex, which is_point reads
-        several = not is_point(m1, d1, 0, normal) and not is_point(m1, d1, 1, normal)
-    return several
+        touch = not is_point(m1, d1, 0, normal) and not is_point(m1, d1, 1, normal)
+    return touch
 
 
 @kernel
 def part_on_segment(d1, side, a, e):
-    """Returns (lo, hi): the part lo <= t <= hi of the line a + t e on the segment of `side`, if the two are parallel.
+    """Returns (lo, hi): the part lo <= t <= hi of the line a + t e on the segment of `side`, if they are parallel.
 
-    Else lo = hi is their crossing.  Not limited to 0 <= t <= 1.  a, e: two coordinates each.
+    If they are not parallel, lo = hi is where the lines cross.  t may be outside of 0 .. 1.   a, e: two coordinates.
     """
     start_x, start_y, _ = load_corner(d1, side, 0)
     end_x, end_y, _ = load_corner(d1, side, 1)
@@ -80,9 +81,9 @@ def part_on_segment(d1, side, a, e):
 
 @kernel
 def point_on_segment(d1, side):
-    """Returns (x, y): the point of the segment of `side` and of the other feature that is nearest to the origin.
+    """Returns (x, y): the point nearest to the origin that the segment of `side` shares with the other shape's feature.
 
-    The segment is a + t e; its part in the other feature is lo <= t <= hi.  (0, 0) if they do not meet.
+    The segment is a + t e; its part in the other feature is lo <= t <= hi.  Returns (0, 0) if they do not meet.
     """
     other = 1 - side
     start_x, start_y, _ = load_corner(d1, side, 0)
@@ -99,13 +100,13 @@ def point_on_segment(d1, side):
         else:
             lo, hi = cut_by_polygon(d1, other, polygon_orientation(d1, other), a, e)
         if lo > hi and d1.feature.count[other] == DISC:
-            # the features touch, so a line that misses the disc is a tangent, up to rounding: the point nearest to the
-            # centre
+            # the features touch, so a line that misses the disc is a tangent, up to rounding: the part is its point
+            # nearest to the disc's centre
             centre_x, centre_y, _ = load_corner(d1, other, RIM)
             lo = ((centre_x - a[0]) * e[0] + (centre_y - a[1]) * e[1]) / e_squared
             hi = lo
         if lo <= hi:
-            # the origin's projection on the line, moved into the part
+            # the origin's projection on the line, moved into the part and into the segment
             t = clip(clip(-(a[0] * e[0] + a[1] * e[1]) / e_squared, lo, hi), 0.0, 1.0)
             x, y = a[0] + t * e[0], a[1] + t * e[1]
     return x, y
@@ -115,27 +116,27 @@ def point_on_segment(d1, side):
 def nearest_in_polygon(d1, side, cx, cy):
     """Returns (x, y): the point of the polygon of `side` that is nearest to the point (cx, cy).
 
-    It is the point itself inside, else the nearest of all edges.  feature.point[side] has RUN values for each
-    coordinate, and so has feature.edge[side].
+    Inside the polygon it is (cx, cy), else the nearest point of all edges.
     """
     sign = polygon_orientation(d1, side)
-    first = 3 * RUN * side
+    # feature.point and feature.edge are flat here: RUN values of x, then of y, then of z for each shape
+    first_corner = 3 * RUN * side
     inside = True
     x, y = cx, cy
-    least = HUGE
-    for row in range(first, first + d1.feature.count[side]):
-        offset_x = cx - d1.feature.point[row]
-        offset_y = cy - d1.feature.point[row + RUN]
-        edge_x, edge_y = d1.feature.edge[row], d1.feature.edge[row + RUN]
+    least_squared = HUGE
+    for corner in range(first_corner, first_corner + d1.feature.count[side]):
+        offset_x = cx - d1.feature.point[corner]
+        offset_y = cy - d1.feature.point[corner + RUN]
+        edge_x, edge_y = d1.feature.edge[corner], d1.feature.edge[corner + RUN]
         edge_squared = edge_x * edge_x + edge_y * edge_y
         # on the outer side of an edge
         if sign * (edge_x * offset_y - edge_y * offset_x) < 0.0 and edge_squared > 0.0:
             inside = False
         t = clip((offset_x * edge_x + offset_y * edge_y) / edge_squared, 0.0, 1.0) if edge_squared > 0.0 else 0.0
-        # from the edge's nearest point
+        # the vector from the edge's nearest point to (cx, cy)
         gap_x, gap_y = offset_x - t * edge_x, offset_y - t * edge_y
-        if gap_x * gap_x + gap_y * gap_y < least:
-            least = gap_x * gap_x + gap_y * gap_y
+        if gap_x * gap_x + gap_y * gap_y < least_squared:
+            least_squared = gap_x * gap_x + gap_y * gap_y
             x, y = cx - gap_x, cy - gap_y
     if inside:
         x, y = cx, cy
@@ -161,10 +162,10 @@ def nearest_in_area(d1, side, cx, cy):
 
 @kernel
 def point_on_disc(d1, side):
-    """Returns (x, y): a point of the disc of `side` and of the other feature, an area.
+    """Returns (x, y): a point that the disc of `side` shares with the other shape's feature, a disc or a polygon.
 
-    This is the origin if both contain it, else the other area's point that is nearest to the centre of the disc.  That
-    point is in the disc, or the two areas are apart.
+    This is the origin if both contain it, else the other feature's point that is nearest to the centre of the disc.
+    That point is in the disc, unless the two features are apart.
     """
     x, y = nearest_in_area(d1, side, cx=0.0, cy=0.0)
     other_x, other_y = nearest_in_area(d1, 1 - side, cx=0.0, cy=0.0)

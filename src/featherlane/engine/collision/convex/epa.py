@@ -70,8 +70,8 @@ EXACT = 1e-13  # gap at which the search of two polytopes ends
 def face_of_least_key(d1, nface):
     """Returns the face of least key, the first of equal ones.
 
-    epa.key is compared in rows of eight, so that lane l finds the least key of faces 8 row + l; then the eight lanes
-    are compared.  nface: number of faces ever made.   Scratch: epa.least.
+    epa.key is compared in rows of eight: lane l finds the least key of the faces 8 row + l.  Then the eight lanes are
+    compared.  nface: number of faces ever made, including removed ones.   Scratch: epa.least.
     """
     keys, least_keys = eights(d1.epa.key), eights(d1.epa.least)
     lane_least = keys[0]
@@ -83,21 +83,22 @@ def face_of_least_key(d1, nface):
     # row 0: the least key of each lane; row 1: the row where it is
     least_keys[0], least_keys[1] = lane_least, lane_row
     # selects, not branches: which lane is lower cannot be predicted
+    # the face is a value here, because `where` selects it
     face = 8.0 * d1.epa.least[1, 0]
     key = d1.epa.least[0, 0]
     for lane in unrolled(range(1, 8)):
-        other_face = 8.0 * d1.epa.least[1, lane] + lane
-        other_key = d1.epa.least[0, lane]
-        face = where((other_key < key) | ((other_key == key) & (other_face < face)), other_face, face)
-        key = fmin(other_key, key)
+        lane_face = 8.0 * d1.epa.least[1, lane] + lane
+        lane_key = d1.epa.least[0, lane]
+        face = where((lane_key < key) | ((lane_key == key) & (lane_face < face)), lane_face, face)
+        key = fmin(lane_key, key)
     return whole(face)
 
 
 @kernel
 def count_faces_below(d1, nface, key):
-    """Returns the number of faces with a smaller key, of nface faces.   Scratch: epa.least.
+    """Returns the number of faces, of the first nface faces, whose epa.key is below `key`.   Scratch: epa.least.
 
-    Eight keys are compared at once.
+    Eight keys are compared at once, and the eight lanes are added at the end.
     """
     keys, sums = eights(d1.epa.key), eights(d1.epa.least)
     lane_count = 0.0 * keys[0]
@@ -115,7 +116,8 @@ def count_faces_below(d1, nface, key):
 def weights_of_projection(d1, vertex1, vertex2, vertex3, normal, depth):
     """Returns the barycentric coordinates of the origin's projection on the plane of three vertices.
 
-    normal, depth: the plane normal . x = depth.  Each weight is a sub-triangle's signed area over the sum of the three.
+    normal, depth: the plane normal . x = depth.  The weight of a vertex is the signed area of the triangle that the
+    projection forms with the two other vertices, divided by the sum of the three areas.
     """
     foot = depth * normal
     a, b, c = d1.epa.point[vertex1] - foot, d1.epa.point[vertex2] - foot, d1.epa.point[vertex3] - foot
@@ -132,12 +134,13 @@ def weights_of_projection(d1, vertex1, vertex2, vertex3, normal, depth):
 def deepest_of_first(d1, nface, normal, depth, near):
     """Returns the first core's deepest point: sum of weight_k first_k over the corners of the nearest face.
 
-    Several faces may lie in the nearest plane.  The weights are those of the one that holds the origin's projection.
+    The nearest face is that of epa.best.  If the origin's projection is outside of it, the projection may be on another
+    face in the same plane; the face with the largest least weight is used.
 
     Args:
-        nface: number of faces ever made.
-        normal, depth: the nearest plane, normal . x = depth.
-        near: largest difference of the offsets of faces in this plane [m].
+        nface: number of faces ever made, including removed ones.
+        normal, depth: the plane of the nearest face, normal . x = depth.
+        near: a face whose offset exceeds the depth by more is not in this plane [m].
     """
     vertex1, vertex2, vertex3 = d1.epa.best[0], d1.epa.best[1], d1.epa.best[2]
     weights = weights_of_projection(d1, vertex1, vertex2, vertex3, normal, depth)
@@ -146,7 +149,7 @@ def deepest_of_first(d1, nface, normal, depth, near):
         for face in range(nface):
             # a removed face has the key GROWN
             in_plane = d1.epa.offset[face] <= depth + near and d1.epa.key[face] < 0.5 * GROWN
-            # until a face holds the projection, so that no weight is negative
+            # no further face is tested once one contains the projection: then no weight is negative
             if in_plane and least_weight < 0.0 and dot(normal_of_face(d1, face), normal) > LEVEL:
                 corner1, corner2, corner3 = d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2]
                 face_weights = weights_of_projection(d1, corner1, corner2, corner3, normal, depth)
@@ -155,7 +158,8 @@ def deepest_of_first(d1, nface, normal, depth, near):
                     vertex1, vertex2, vertex3 = corner1, corner2, corner3
                     weights, least_weight = face_weights, face_least
 
-    # a projection outside the face has negative weights; without them the point is on the nearest edge or corner
+    # a projection outside of all these faces has negative weights: only the positive ones are used, so that the point
+    # is on an edge or a corner of the face
     total = 0.0 * depth
     point = Vec3(total, total, total)
     for weight, vertex in ((weights[0], vertex1), (weights[1], vertex2), (weights[2], vertex3)):
@@ -167,7 +171,7 @@ def deepest_of_first(d1, nface, normal, depth, near):
 
 @kernel
 def flat_normal(d1, nvertex):
-    """Returns a direction in which the difference C has no width: orthogonal to its first nvertex vertices."""
+    """Returns a unit vector along which the flat difference has no width: orthogonal to its first nvertex vertices."""
     normal = Vec3(1.0, 0.0, 0.0)
     if nvertex == 2:
         edge = d1.epa.point[1] - d1.epa.point[0]
@@ -193,7 +197,7 @@ def store_best_as_simplex(d1):
 def size_of_simplex(d1):
     """Returns the approximate extent of the shapes, for tolerances [m].
 
-    It is the largest of the distance of their centres and the lengths of the simplex points a - b, of a and of b.
+    It is the largest of the distance of their centres, and of |a - b|, |a| and |b| for all points a - b of the simplex.
     """
     size_squared = dot(d1.convex.pos[0], d1.convex.pos[0])
     for k in range(d1.simplex.count[0]):
@@ -203,9 +207,10 @@ def size_of_simplex(d1):
 
 @kernel
 def settle_on_best(m1, d1, normal):
-    """Derives the result from the facet at the face that ended the search, if there is one.
+    """Derives the result from the facet at the face that ended the search, if its corners span a facet.
 
-    normal: normal of this face, whose corners are epa.best.  Writes: facet.*, NO_FACET if it is none; convex.*.
+    normal: normal of this face, whose corners are epa.best.  Writes: facet.*, with NO_FACET without a facet; convex.*.
+    If the bounds do not agree (epa.closed is 0), nothing is written.
     """
     if d1.epa.closed[0] == 1:
         vertex1, vertex2, vertex3 = d1.epa.best[0], d1.epa.best[1], d1.epa.best[2]
@@ -215,7 +220,7 @@ def settle_on_best(m1, d1, normal):
 
 
 @stage
-def grow_polytope(m1, d1, steps, most):
+def grow_polytope(m1, d1, steps, max_below):
     """Grows a polytope, by support points, until its nearest face is on the surface of the difference of the cores.
 
     A lower and an upper bound that agree may come from two faces.  If the origin is near both planes, their normals can
@@ -225,7 +230,8 @@ def grow_polytope(m1, d1, steps, most):
 
     Args:
         steps: maximum number of support points.
-        most: after LOOSE steps, the search gives up if more faces than this are below the upper bound of the depth.
+        max_below: after LOOSE steps, the search gives up if more faces than this are below the upper bound of the
+            depth.  With FACES it never does.
 
     Reads:  shapes.*, convex.mat, convex.pos; epa.gap, epa.size; the polytope: epa.count, epa.point, epa.corner, ...
     Writes: convex.dist, minus the depth [m]; convex.normal (3,), in the frame of the first shape; epa.best;
@@ -237,17 +243,18 @@ def grow_polytope(m1, d1, steps, most):
     needs_surface_face = d1.epa.gap[0] == EXACT  # two polytopes
     nvertex, nface = d1.epa.count[0], d1.epa.count[1]
     nspare = 0
-    depth, normal = GROWN, normal_of_face(d1, 0)  # the least upper bound so far, and the normal of its face
-    has_surface_face = False  # is this face on the surface?
+    # the best face: its support point gave the least upper bound of the depth so far
+    depth, normal = GROWN, normal_of_face(d1, 0)
+    best_is_on_surface = False
     closed = 0
     for step in range(steps):
         # the nearest face: the distance of its plane is a lower bound of the depth
         face = face_of_least_key(d1, nface)
         lower = d1.epa.key[face]
         face_normal = normal_of_face(d1, face)
-        # the search ends if the bounds agree; of two polytopes, the depth must also be that of a face on the surface,
-        # unless all faces are removed, which have the key GROWN.  `not <`, so that NaN ends it, too
-        may_end = has_surface_face or not needs_surface_face
+        # the search ends if the bounds agree; for two polytopes, the best face must also be on the surface.
+        # It also ends if all faces are removed: the least key is GROWN then.   `not <`: NaN ends the search
+        may_end = best_is_on_surface or not needs_surface_face
         bounds_agree = not lower < depth - gap
         if bounds_agree and (may_end or not lower < 0.5 * GROWN):
             closed = 1 if may_end and depth < GROWN else 0
@@ -255,15 +262,14 @@ def grow_polytope(m1, d1, steps, most):
         # the support point along the face's normal is an upper bound of the depth
         upper = dot(face_normal, support_along(m1, d1, face_normal))
         on_surface = not upper - lower > gap
-        # of two polytopes, a face on the surface also replaces one that is not
-        if upper < depth or (needs_surface_face and on_surface and not has_surface_face):
-            depth, normal, has_surface_face = upper, face_normal, on_surface
+        # for two polytopes, a face on the surface also replaces a best face that is not on the surface
+        if upper < depth or (needs_surface_face and on_surface and not best_is_on_surface):
+            depth, normal, best_is_on_surface = upper, face_normal, on_surface
             for corner in range(3):
                 d1.epa.best[corner] = d1.epa.corner[face, corner]
-        # the search gives up if too many faces are below the upper bound; with most = FACES it never does
-        if step >= LOOSE and most < FACES and count_faces_below(d1, nface, depth - gap) > most:
+        if step >= LOOSE and max_below < FACES and count_faces_below(d1, nface, depth - gap) > max_below:
             break
-        # the support point becomes a vertex, with a fan of new faces
+        # the support point becomes a vertex, with a fan of new faces around it
         has_grown = 0
         if not on_surface and nvertex < VERTICES:
             keep_vertex(d1, nvertex)
@@ -272,7 +278,7 @@ def grow_polytope(m1, d1, steps, most):
                 has_grown = 1
                 nface, nspare = made, spare
                 nvertex = nvertex + 1
-        # a face that cannot grow is last in the search: its key becomes its upper bound
+        # a face that cannot grow gets its upper bound as key, so that faces below this bound are tested before it
         if has_grown == 0:
             d1.epa.key[face] = upper
     d1.epa.count[0], d1.epa.count[1], d1.epa.closed[0] = nvertex, nface, closed
@@ -295,18 +301,16 @@ def epa(m1, d1):
     d1.facet.kind[0], d1.facet.apart[0] = NO_FACET, 0
     nvertex = first_tetrahedron(m1, d1, size)
     if nvertex < 4:
-        # a flat difference: the depth is its extent along its normal
+        # a flat difference: its normal is the direction of the depth
         normal = flat_normal(d1, nvertex)
-        # support_along writes support.first, which is read after it
         depth = dot(support_along(m1, d1, normal), normal)
-        point = d1.support.first[0]
+        point = d1.support.first[0]  # written by support_along
     else:
         open_group(d1, face=0)  # writes epa.key
         close_tetrahedron(d1)
         d1.epa.count[0], d1.epa.count[1] = 4, 4
         d1.epa.size[0] = size
-        # writes convex.dist, convex.normal, epa.best; most=FACES: does not give up
-        grow_polytope(m1, d1, steps=2 * VERTICES, most=FACES)
+        grow_polytope(m1, d1, steps=2 * VERTICES, max_below=FACES)  # writes convex.dist, convex.normal, epa.best
         depth = -d1.convex.dist[0]
         normal = d1.convex.normal[0]
         point = deepest_of_first(d1, d1.epa.count[1], normal, depth, NEAR * size)

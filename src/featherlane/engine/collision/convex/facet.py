@@ -42,9 +42,9 @@ WELL_INSIDE = 4.0 * FLAT  # relative to the size: nearer to a face's border, the
 
 # ---- vertices --------------------------------------------------------------------------------------------------------
 @kernel
-def plus_or_minus(x, number, bit):
-    """Returns x if the number has the bit, else -x."""
-    return x if number & bit else -x
+def plus_or_minus(x, vertex, bit):
+    """Returns x if the vertex index has the bit, else -x."""
+    return x if vertex & bit else -x
 
 
 @kernel
@@ -56,7 +56,7 @@ def vertex_of(m1, d1, side, vertex):
     if shape == MESH:
         x, y, z = m1.hull_vert[m1.hull_vertadr[d1.shapes.data[side]] + vertex]
     elif shape == BOX:
-        # bit k of the number is 1 on the positive side of axis k
+        # bit k of the index is 1 on the positive side of axis k
         x, y, z = tuple(plus_or_minus(size[k], vertex, 1 << k) for k in range(3))
     elif shape == CAPSULE:
         z = plus_or_minus(size[1], vertex, 1)
@@ -67,7 +67,10 @@ def vertex_of(m1, d1, side, vertex):
 
 @kernel
 def vertex_difference(m1, d1, vertex1, vertex2):
-    """Returns a vertex of the first core less one of the second, in the frame of the first, rounded as by `support`."""
+    """Returns a vertex of the first core less a vertex of the second core, in the frame of the first.
+
+    It is rounded in the same order as by `support_point`.
+    """
     return vertex_of(m1, d1, 0, vertex1) - d1.convex.mat[0] @ vertex_of(m1, d1, 1, vertex2) - d1.convex.pos[0]
 
 
@@ -82,26 +85,27 @@ def sorted3(i, j, k):
 
 @kernel
 def face_towards(m1, d1, side, vertex, direction, max_difference):
-    """Returns the face at a vertex of a core, of more than three corners, with a normal near a direction, or NO_FACE.
+    """Returns the core's face at a vertex whose normal is nearest to a direction, or NO_FACE if none is near enough.
 
-    direction: unit vector in the shape's frame; max_difference: largest distance of the two unit vectors, so that their
-    cosine is at least 1 - max_difference^2 / 2.  Face 2 k of a box has the normal -axis k, face 2 k + 1 the normal
-    +axis k.
+    Only faces with more than three corners are considered.
+
+    Args:
+        direction: unit vector in the shape's frame.
+        max_difference: largest |normal - direction|; the cosine is then at least 1 - max_difference^2 / 2.
     """
     shape = d1.shapes.type[side]
     face = NO_FACE
     if shape == MESH:
         mesh = d1.shapes.data[side]
         hull_vertex = m1.hull_vertadr[mesh] + vertex
-        least_cosine = 0.0 * direction[0] + (1.0 - 0.5 * max_difference * max_difference)
-        # the flat face at this vertex with the largest cosine
+        largest_cosine = 0.0 * direction[0] + (1.0 - 0.5 * max_difference * max_difference)
         for k in range(m1.hull_flatadr[hull_vertex], m1.hull_flatadr[hull_vertex] + m1.hull_flatnum[hull_vertex]):
-            plane = m1.hull_polyadr[mesh] + m1.hull_flat[k]
-            cosine = dot(m1.hull_planenormal[plane], direction)
-            if cosine > least_cosine:
-                least_cosine, face = cosine, plane
+            candidate = m1.hull_polyadr[mesh] + m1.hull_flat[k]
+            cosine = dot(m1.hull_planenormal[candidate], direction)
+            if cosine > largest_cosine:
+                largest_cosine, face = cosine, candidate
     elif shape == BOX:
-        # of the two faces across the axis, the vertex is on the positive one if its bit is 1
+        # face 2 k is on the negative side of axis k, face 2 k + 1 on the positive side, where bit k of a vertex is 1
         for axis in range(3):
             if fabs(direction[axis]) > 1.0 - 0.5 * max_difference * max_difference:
                 face = 2 * axis + min(vertex & (1 << axis), 1)
@@ -110,7 +114,10 @@ def face_towards(m1, d1, side, vertex, direction, max_difference):
 
 @kernel
 def set_facet(d1, kind, vertices1, vertices2):
-    """Sets facet.kind and facet.vertex: three vertices of each core; a face, or a single vertex, three times."""
+    """Sets facet.kind and facet.vertex.
+
+    vertices1, vertices2: three indices for each core; a face, or a single vertex, is repeated three times.
+    """
     d1.facet.kind[0] = kind
     d1.facet.vertex[0, 0], d1.facet.vertex[0, 1], d1.facet.vertex[0, 2] = vertices1
     d1.facet.vertex[1, 0], d1.facet.vertex[1, 1], d1.facet.vertex[1, 2] = vertices2
@@ -118,9 +125,9 @@ def set_facet(d1, kind, vertices1, vertices2):
 
 @kernel
 def name_facet(d1, vertices1, vertices2):
-    """Sets the facet that three points of the difference span, or NO_FACET.
+    """Sets facet.kind and facet.vertex to the facet that three points a - b of the difference span, or to NO_FACET.
 
-    vertices1, vertices2: the points' vertices of the first and of the second core.
+    vertices1, vertices2: the vertex indices of the three points a, and of the three points b.
     """
     i0, i1, i2 = sorted3(vertices1[0], vertices1[1], vertices1[2])
     j0, j1, j2 = sorted3(vertices2[0], vertices2[1], vertices2[2])
@@ -158,6 +165,7 @@ def plane_of_face(m1, d1, side):
     face, size = d1.facet.vertex[side, 0], d1.shapes.size[side]
     if d1.shapes.type[side] == MESH:
         return m1.hull_planenormal[face], m1.hull_planeoffset[face]
+    # faces 2 k and 2 k + 1 of a box are at half size k from its centre
     return box_face_normal(face), size[face // 2]
 
 
@@ -170,7 +178,7 @@ def error_and_drop(m1, d1, side):
     face = d1.facet.vertex[side, 0]
     if d1.shapes.type[side] == MESH:
         return m1.hull_planeerror[face], m1.hull_planedrop[face]
-    # a box's opposite face is twice the half side below
+    # the opposite face of a box is two half sizes below
     return 0.0, 2.0 * d1.shapes.size[side][face // 2]
 
 
@@ -178,7 +186,7 @@ def error_and_drop(m1, d1, side):
 def is_of_facet(m1, d1, side, vertex):
     """Returns whether a vertex of this core belongs to the facet.
 
-    On a face these are the vertices less than half the drop below its plane.
+    If the facet contains a face of this core, vertices less than half the face's drop below its plane belong to it.
     """
     if has_face(d1, side):
         normal, offset = plane_of_face(m1, d1, side)

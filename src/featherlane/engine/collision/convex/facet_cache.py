@@ -72,23 +72,24 @@ CODES = 1 << CODE_BITS  # exclusive limit of a core's vertex indices
 CORNER_BITS = 5  # bits of a corner index: a word packs nine, i.e. three faces
 CORNERS = 1 << CORNER_BITS
 MARGIN = 1e-9  # relative to the size: margin by which other faces must be farther
-ERRORS = 8.0  # additional margin, in errors of a face
-LEAST = 1e-6  # relative to the size: below this depth the search runs
-STEPS = 12  # maximum number of support points of a continued search: few that need more meet the conditions
-MOST = 6  # faces below the depth's upper bound above which a search without the cached polytope is faster
+ERRORS = 8.0  # additional margin, as a multiple of the facet's error
+LEAST = 1e-6  # relative to the size: least depth for which a proof is used
+STEPS = 12  # maximum number of support points of a continued search; searches that need more rarely end in a proof
+MOST = 6  # with more faces below the depth's upper bound, a search without the cached polytope is faster
 DEAD = 0.5 * GROWN  # keys of removed faces are greater
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
 @kernel
 def vertex_code(d1, vertex):
-    """Returns a packed index of the two core vertices whose difference is a vertex of the polytope."""
+    """Returns the indices of a and b packed in one number, a - b being a vertex of the polytope."""
     return (d1.epa.vertex[vertex, 0] << CODE_BITS) | d1.epa.vertex[vertex, 1]
 
 
 @kernel
 def fits_record(d1):
-    """Returns whether the polytope fits into a record; a closed polytope with n faces has n / 2 + 2 vertices."""
+    """Returns whether the polytope fits into a record, by its number of faces and the size of its vertex indices."""
+    # a closed polytope with n faces has n / 2 + 2 vertices: at most VERTICES
     fits = count_faces_below(d1, d1.epa.count[1], DEAD) <= 2 * VERTICES - 4
     # epa.vertex has two core vertices for each vertex of the polytope
     for k in range(2 * d1.epa.count[0]):
@@ -98,12 +99,13 @@ def fits_record(d1):
 
 @kernel
 def write_faces(d1, record):
-    """Writes the packed corners of the faces that were not removed; returns (number of corners, number of faces).
+    """Writes the packed corners of the faces that were not removed; returns (nvertex, nface), the numbers written.
 
-    Vertices are renumbered as they occur: epa.link[v, 0] is the new number of vertex v, epa.link[i, 1] the vertex with
-    the new number i.  A word has the corners of three faces, CORNER_BITS each; the last word may have fewer.
+    Vertices are renumbered in the order in which faces use them: epa.link[v, 0] is the new number of vertex v, -1 if no
+    face uses it; epa.link[i, 1] is the vertex with the new number i.  A word has the corners of three faces,
+    CORNER_BITS each; the last word may have fewer.
     """
-    ncorner, nface, word = 0, 0, 0
+    nvertex, nface, word = 0, 0, 0
     for vertex in range(d1.epa.count[0]):
         d1.epa.link[vertex, 0] = -1
     for face in range(d1.epa.count[1]):
@@ -111,45 +113,45 @@ def write_faces(d1, record):
             for corner in unrolled(range(3)):
                 vertex = d1.epa.corner[face, corner]
                 if d1.epa.link[vertex, 0] < 0:
-                    d1.epa.link[vertex, 0], d1.epa.link[ncorner, 1] = ncorner, vertex
-                    ncorner += 1
+                    d1.epa.link[vertex, 0], d1.epa.link[nvertex, 1] = nvertex, vertex
+                    nvertex += 1
                 word = (word << CORNER_BITS) | d1.epa.link[vertex, 0]
             record[FIRST_FACE + nface // 3] = 1.0 * word
             nface += 1
             if nface % 3 == 0:
                 word = 0
-    return ncorner, nface
+    return nvertex, nface
 
 
 @kernel
-def write_vertices(d1, record, ncorner):
-    """Writes the packed vertices in the order of `write_faces`, two in a word."""
-    for pair in range((ncorner + 1) // 2):
+def write_vertices(d1, record, nvertex):
+    """Writes the packed vertices, numbered as by `write_faces`, two in a word."""
+    for pair in range((nvertex + 1) // 2):
         word = vertex_code(d1, d1.epa.link[2 * pair, 1])
-        if 2 * pair + 1 < ncorner:
+        if 2 * pair + 1 < nvertex:
             word = (word << (2 * CODE_BITS)) | vertex_code(d1, d1.epa.link[2 * pair + 1, 1])
         record[FIRST_VERTEX + pair] = 1.0 * word
 
 
 @kernel
 def write_proof(d1):
-    """Caches the facet, which is valid as a proof; for an overlap also the polytope, if it fits.
+    """Caches the facet as a proof; for overlapping shapes only together with the polytope, if it fits.
 
-    Without a polytope of at most VERTICES vertices, the record's key is 0: the record proves nothing.  A record has
-    values, so ints are multiplied by 1.0.
+    A record has values, so ints are multiplied by 1.0.
     """
     if d1.facet.apart[0] == 1 or fits_record(d1):
         record = scalars(d1, new_proof(d1))
         one = 1.0
-        ncorner, nface = 0, 0
+        nvertex, nface = 0, 0
         if d1.facet.apart[0] == 0:
-            ncorner, nface = write_faces(d1, record)
-            # a face without area counts as removed, so there may be more corners
-            if ncorner <= VERTICES:
-                write_vertices(d1, record, ncorner)
-        record[KEY] = one * d1.recall.key[0] if ncorner <= VERTICES else 0.0 * one
+            nvertex, nface = write_faces(d1, record)
+            # more than VERTICES is possible: a face without area counts as removed, so the faces may not be closed
+            if nvertex <= VERTICES:
+                write_vertices(d1, record, nvertex)
+        # with key 0, the record proves nothing
+        record[KEY] = one * d1.recall.key[0] if nvertex <= VERTICES else 0.0 * one
         record[SHAPES] = one * shapes_code(d1)
-        record[NVERTEX], record[NFACE] = one * ncorner, one * nface
+        record[NVERTEX], record[NFACE] = one * nvertex, one * nface
         # facet.apart is the lowest bit of the kind
         record[KIND] = one * (2 * d1.facet.kind[0] + d1.facet.apart[0])
         for k in range(6):
@@ -158,7 +160,7 @@ def write_proof(d1):
 
 @kernel
 def keep_proof(m1, d1):
-    """Caches the facet where a search ended, if it is valid as a proof.  Reads: facet.*, convex.*, epa.*."""
+    """Caches the facet where a search ended, if it is isolated.  Reads: facet.*, convex.*, epa.*."""
     # recall.pair[0] is the address of the pair's cache entry, 0 without a cache
     kept = d1.recall.pair[0] != 0 and d1.facet.kind[0] != NO_FACET
     # measure_facet writes convex.* again, with the same result
@@ -169,18 +171,15 @@ def keep_proof(m1, d1):
 # ---- the polytope at its current position ----------------------------------------------------------------------------
 @kernel
 def unpack_vertices(m1, d1, record, nvertex):
-    """Computes the polytope's vertices at their current positions, from the words of a record with two vertices each.
-
-    Writes: epa.vertex, epa.point.  first1, first2: first vertices of the meshes in hull_vert.
-    """
+    """Computes the current positions of a cached polytope's vertices.   Writes: epa.vertex, epa.point."""
     mat, pos = d1.convex.mat[0], d1.convex.pos[0]
     are_hulls = d1.shapes.type[0] == MESH and d1.shapes.type[1] == MESH
-    first1, first2 = 0, 0
+    first1, first2 = 0, 0  # first vertices of the two hulls in hull_vert
     if are_hulls:
         first1, first2 = m1.hull_vertadr[d1.shapes.data[0]], m1.hull_vertadr[d1.shapes.data[1]]
     for pair in range((nvertex + 1) // 2):
         codes = whole(record[FIRST_VERTEX + pair])
-        # backwards, because the last vertex is in the lowest bits; of its two indices the second core's is lower
+        # backwards, because the last vertex is in the lowest bits: first the second core's index, then the first's
         for v in range(min(2 * pair + 1, nvertex - 1), 2 * pair - 1, -1):
             vertex1 = (codes >> CODE_BITS) & (CODES - 1)
             vertex2 = codes & (CODES - 1)
@@ -195,9 +194,9 @@ def unpack_vertices(m1, d1, record, nvertex):
 
 @kernel
 def unpack_faces(d1, record, nface):
-    """Unpacks the corners of the polytope's faces, and computes their planes at their current positions.
+    """Unpacks the corners of a cached polytope's faces, and computes the current planes of the faces.
 
-    Writes: epa.corner, epa.normal, epa.offset, epa.key.
+    Reads: epa.point.  Writes: epa.corner, epa.normal, epa.offset, epa.key, epa.mark.
     """
     for word in range((nface + 2) // 3):
         corners = whole(record[FIRST_FACE + word])
@@ -219,16 +218,17 @@ def is_on_facet(m1, d1, v):
 
 @kernel
 def polytope_holds(m1, d1, size):
-    """Returns whether all faces of the polytope that are off the facet are farther from the origin, by a margin.
+    """Returns whether all polytope faces that are not part of the facet are farther from the origin, by a margin.
 
-    A nearer face must have all its corners on the facet.  size: extent of the shapes [m].
+    A face is part of the facet if all its corners are.  size: extent of the shapes [m].
     """
+    # the depth and the margin
     distance = -d1.convex.dist[0] + (MARGIN * size + ERRORS * error_of_facet(m1, d1, size))
     holds = True
     keys, offsets = eights(d1.epa.key), eights(d1.epa.offset)
     for group in range((d1.epa.count[1] + 7) // 8):
-        # a face is farther if its plane is, or if it is removed; offsets, because the key of a face that cannot grow is
-        # not its distance; groups whose faces are all farther are skipped
+        # skips a group whose faces are all farther or removed.  Compares offsets, because the key of a face that cannot
+        # grow is not its distance
         if any_(not_((offsets[group] > distance) | (keys[group] > DEAD))):
             for face in range(8 * group, min(8 * group + 8, d1.epa.count[1])):
                 if not (d1.epa.offset[face] > distance or d1.epa.key[face] > DEAD):
@@ -249,8 +249,8 @@ def link_faces(d1, nface):
     """
     edge_at = d1.epa.side
     closed = nface > 0
-    # the neighbour of a face at an edge is the face that has the reverse edge.  Only reverses are read below, so only
-    # these places are cleared before the edges of all faces are entered
+    # the neighbour at an edge is the face that has the reverse edge.  Only the places of reverse edges are read below,
+    # so only these are cleared before the edges of all faces are entered
     for face in range(nface):
         v0, v1, v2 = d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2]
         edge_at[CORNERS * v1 + v0], edge_at[CORNERS * v2 + v1], edge_at[CORNERS * v0 + v2] = -1, -1, -1
@@ -268,34 +268,34 @@ def link_faces(d1, nface):
 
 @kernel
 def grow_cached_polytope(m1, d1):
-    """Continues the search from the cached polytope; returns whether a search without cache has the same result.
+    """Continues the search from the cached polytope; returns whether its result is that of a search without cache.
 
-    It does if the facet that is found would be a proof: it is isolated, and all other faces are farther by a margin.
+    It is if the facet that is found is a proof (`is_proof`), which is then cached.
     Writes: convex.*, facet.*, epa.*, and the cached proof.
     """
-    grown = False
+    is_valid = False
     if link_faces(d1, d1.epa.count[1]):
         d1.epa.gap[0], d1.epa.size[0], d1.facet.kind[0] = EXACT, size_of_pair(m1, d1), NO_FACET
-        grow_polytope(m1, d1, steps=STEPS, most=MOST)  # writes convex.*, epa.*
+        grow_polytope(m1, d1, steps=STEPS, max_below=MOST)  # writes convex.*, epa.*
         settle_on_best(m1, d1, d1.convex.normal[0])  # writes facet.*
         if d1.facet.kind[0] != NO_FACET:
-            grown = is_proof(m1, d1, measure_facet(m1, d1))
-            if grown:
+            is_valid = is_proof(m1, d1, measure_facet(m1, d1))
+            if is_valid:
                 write_proof(d1)
-    return grown
+    return is_valid
 
 
 @kernel
-def is_proof(m1, d1, inside):
-    """Returns whether the facet is the only one with the least depth: isolated, and nearer than the other faces.
+def is_proof(m1, d1, foot_margin):
+    """Returns whether the facet is the only one with the least depth: isolated, and nearer than the polytope's faces.
 
-    Of separated shapes it only needs to be isolated, because their distance has a single minimum.
-    inside: result of `measure_facet`, the foot's distance from the facet's border.  Reads: convex.dist, facet.*, epa.*.
+    If the shapes are separated, it only needs to be isolated, because their distance has a single minimum.
+    foot_margin: of `measure_facet`, 0 if the facet is not valid.   Reads: convex.dist, facet.*, epa.*.
     """
     size = size_of_pair(m1, d1)
     apart = d1.facet.apart[0] == 1
     depth = d1.convex.dist[0] if apart else -d1.convex.dist[0]
-    isolated = inside > 0.0 and depth > LEAST * size and is_separate_facet(m1, d1, size, inside)
+    isolated = foot_margin > 0.0 and depth > LEAST * size and is_separate_facet(m1, d1, size, foot_margin)
     return isolated and (apart or polytope_holds(m1, d1, size))
 
 
@@ -315,14 +315,14 @@ def is_proved(m1, d1):
             d1.facet.kind[0], d1.facet.apart[0] = whole(record[KIND]) // 2, whole(record[KIND]) % 2
             for k in range(6):
                 d1.facet.vertex[k] = whole(record[FIRST_OF_FACET + k])
-            # writes convex.* of the facet at its present position; 0 if the foot is outside of it
-            inside = measure_facet(m1, d1)
+            # writes convex.* for the facet's current position
+            foot_margin = measure_facet(m1, d1)
             overlap = d1.facet.apart[0] == 0
             if overlap:
                 d1.epa.count[0], d1.epa.count[1] = whole(record[NVERTEX]), whole(record[NFACE])
                 unpack_vertices(m1, d1, record, d1.epa.count[0])
                 unpack_faces(d1, record, d1.epa.count[1])
-            proved = is_proof(m1, d1, inside)
+            proved = is_proof(m1, d1, foot_margin)
             if overlap and not proved:
                 proved = grow_cached_polytope(m1, d1)
                 method = BY_GROWTH

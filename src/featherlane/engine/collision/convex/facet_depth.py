@@ -3,10 +3,10 @@
 The facet of the difference of the cores is given by facet.kind and facet.vertex (facet.py).  Its *foot* is the
 projection of the origin on its plane.  The result is valid if the foot is inside the facet: convex.dist, minus the
 depth; convex.normal; convex.witness[0], the first core's deepest point; all in the frame of the first shape.
-Kernels measure_* store this result, and return a lower bound of the foot's distance from the facet's border [m].  It is
-0 if the foot is outside or near to the border; then they store nothing.  plane_of_face is the (normal, offset) of a
-face, error_and_drop the largest distance of its corners from the plane, and the height by which all other vertices are
-below it.
+Kernels measure_* store this result, and return foot_margin: a lower bound of the foot's distance from the facet's
+border [m].  It is 0 if the foot is outside or near to the border; then they store nothing.  plane_of_face is the
+(normal, offset) of a face, error_and_drop the largest distance of its corners from the plane, and the height by which
+all other vertices are below it.
 `0.0 * x` is a zero with the precision of x; shapes.size has three values per shape.
 convex.mat R and convex.pos p are the second shape's pose in this frame: a point x of the second shape is at R x + p.
 m1 and d1 are the model and the data of one world.  The core of a sphere is its centre, that of a capsule its segment;
@@ -58,10 +58,11 @@ FEW = 256  # maximum number of pairs of edges of two faces that are all tested
 
 @kernel
 def is_decided(d1, dist, error):
-    """Returns whether an error of the depth cannot change whether the shapes have a contact, or overlap.
+    """Returns whether an error of the depth cannot change whether the shapes have a contact, or whether they overlap.
 
-    That is, whether all distances of the cores from dist to dist + error are on one side of the limit, and of touching.
-    A face counts as a plane, up to its error: near these two distances, a triangle decides instead.
+    That is, whether the distances of the cores from dist to dist + error are all above or all at most the contact's
+    limit, and likewise for the sum of the radii.  If not, the facet of a face is rejected because of the face's error,
+    and a triangle decides.
     """
     limit = core_limit(d1)
     touch = core_radius(d1, side=0) + core_radius(d1, side=1)
@@ -70,9 +71,10 @@ def is_decided(d1, dist, error):
 
 @kernel
 def outward_normal(d1, normal, point):
-    """Returns the unit vector along normal or -normal that points out of the difference; point: a point of the facet.
+    """Returns the unit vector along normal or -normal that points from the first to the second shape.
 
-    It points away from the origin if the shapes overlap, and towards it if they are apart (facet.apart).
+    point: a point of the facet.  The result points from the origin to the facet's plane if the shapes overlap, and from
+    the plane to the origin if they are apart (facet.apart).
     """
     scale = 1.0 / sqrt(dot(normal, normal))
     if dot(normal, point) < 0.0:
@@ -84,7 +86,10 @@ def outward_normal(d1, normal, point):
 
 @kernel
 def size_of_pair(m1, d1):
-    """Returns the approximate extent of the shapes from the facet's vertices or planes, and their distance [m]."""
+    """Returns the approximate extent of the shapes, including the distance of their centres, for tolerances [m].
+
+    The extent of each shape is the distance of its facet's first vertex, or of its facet's face, from its centre.
+    """
     offset_of_second = d1.convex.pos[0]
     size = 0.0 * d1.convex.pos[0][0]
     for side in range(2):
@@ -99,7 +104,7 @@ def size_of_pair(m1, d1):
 
 @kernel
 def measure_triangle(m1, d1, size):
-    """Measures the facet that is a triangle p, q, r of the difference: of one core, less a vertex of the other.
+    """Measures the facet of a triangle of one core and a vertex of the other: a triangle p, q, r of the difference.
 
     With normal = pq x pr, depth = n . p for its unit vector n.  The foot is weight_p p + weight_q q + weight_r r.
     """
@@ -111,28 +116,29 @@ def measure_triangle(m1, d1, size):
     pq, pr, qr = q - p, r - p, r - q
     normal = cross(pq, pr)
     normal_squared = dot(normal, normal)
-    inside = 0.0 * size
+    foot_margin = 0.0 * size
     if normal_squared > 0.0:
         unit = outward_normal(d1, normal, p)
         depth = dot(unit, p)
-        # weight of p: normal . (q x qr) / |normal|^2, those of q and r alike, in the cyclic order p, q, r.
-        # the foot's distance from qr: weight of p |normal| / |qr|
+        # weight of p: normal . (q x qr) / |normal|^2; those of q and r follow by the cyclic order p, q, r
         weight_p = dot(normal, cross(q, qr)) / normal_squared
         weight_q = -dot(normal, cross(p, pr)) / normal_squared
         weight_r = dot(normal, cross(p, pq)) / normal_squared
         doubled_area = sqrt(normal_squared)
+        # the foot's distance from the edge qr is weight_p doubled_area / |qr|
         least = fmin(fmin(weight_p / sqrt(dot(qr, qr)), weight_q / sqrt(dot(pr, pr))), weight_r / sqrt(dot(pq, pq)))
-        border = least * doubled_area
-        if border > INSIDE * size:
-            inside = border
-            # the first core's point: its vertex, or p + weight_q (q - p) + weight_r (r - p), as the weights add up to 1
-            first_p = vertex_of(m1, d1, 0, vertex1)
+        foot_distance = least * doubled_area
+        if foot_distance > INSIDE * size:
+            foot_margin = foot_distance
+            # the first core's deepest point: its single vertex, or a point of its triangle p, q, r:
+            # p + weight_q (q - p) + weight_r (r - p), because the weights add up to 1
+            deepest = vertex_of(m1, d1, 0, vertex1)
             if d1.facet.kind[0] == FIRST:
                 first_q = vertex_of(m1, d1, 0, d1.facet.vertex[0, 1])
                 first_r = vertex_of(m1, d1, 0, d1.facet.vertex[0, 2])
-                first_p = fma(weight_q, first_q - first_p, fma(weight_r, first_r - first_p, first_p))
-            store_facet(d1, unit, depth, first_p)
-    return inside
+                deepest = fma(weight_q, first_q - deepest, fma(weight_r, first_r - deepest, deepest))
+            store_facet(d1, unit, depth, deepest)
+    return foot_margin
 
 
 @kernel
@@ -148,26 +154,27 @@ def measure_crossing(m1, d1, size):
     edge2 = p - vertex_difference(m1, d1, vertex1, d1.facet.vertex[1, 1])
     normal = cross(edge1, edge2)
     normal_squared = dot(normal, normal)
-    inside = 0.0 * size
+    foot_margin = 0.0 * size
     if normal_squared > 0.0:
         unit = outward_normal(d1, normal, p)
-        s, t = -dot(normal, cross(p, edge2)) / normal_squared, -dot(normal, cross(p, edge1)) / normal_squared
-        area_of_parallelogram = sqrt(normal_squared)
-        border = area_of_parallelogram * fmin(
+        s = -dot(normal, cross(p, edge2)) / normal_squared
+        t = -dot(normal, cross(p, edge1)) / normal_squared
+        area = sqrt(normal_squared)
+        foot_distance = area * fmin(
             fmin(s, 1.0 - s) / sqrt(dot(edge2, edge2)), fmin(t, 1.0 - t) / sqrt(dot(edge1, edge1))
         )
-        if border > INSIDE * size:
-            inside = border
+        if foot_distance > INSIDE * size:
+            foot_margin = foot_distance
             first_p = vertex_of(m1, d1, 0, vertex1)
             depth = dot(unit, p)
             edge_end = vertex_of(m1, d1, 0, d1.facet.vertex[0, 1])
             store_facet(d1, unit, depth, fma(s, edge_end - first_p, first_p))
-    return inside
+    return foot_margin
 
 
 @kernel
 def border_distance(m1, d1, side, normal, point):
-    """Returns how far the projection of a point is inside the facet's face on one core [m], 0 outside.
+    """Returns the distance of a point's projection on the facet's face from the face's border [m], 0 outside.
 
     side: the core with the face; normal: of the face; point: in the frame of the face's shape.
     """
@@ -188,7 +195,7 @@ def border_distance(m1, d1, side, normal, point):
                 break
             corner = next_corner
     else:
-        # a box's face is orthogonal to axis face // 2; sizes have three values per shape
+        # a box's face is orthogonal to axis face // 2, and extends to the half sizes along the two other axes
         for k in range(3):
             if k != face // 2:
                 inner = fmax(flat(d1.shapes.size)[3 * side + k] - fabs(point[k]), 0.0)
@@ -200,27 +207,27 @@ def border_distance(m1, d1, side, normal, point):
 def measure_face(m1, d1, side, size):
     """Measures the facet of a face of one core, that of `side`, and a vertex of the other.
 
-    depth = offset - normal . point, point: the vertex in the frame of the face's shape.  The facet counts only if the
-    face's error does not matter (`is_decided`).
+    depth = offset - normal . point, point: the vertex in the frame of the face's shape.  The facet is rejected if the
+    face's error matters (not `is_decided`).
     """
     normal, offset = plane_of_face(m1, d1, side)
     vertex = vertex_of(m1, d1, 1 - side, d1.facet.vertex[1 - side, 0])
     point = moved_into(d1, side, vertex)
-    inside = border_distance(m1, d1, side, normal, point)
+    foot_margin = border_distance(m1, d1, side, normal, point)
     error, _ = error_and_drop(m1, d1, side)
     depth = offset - dot(normal, point)
-    if not (inside > WELL_INSIDE * size and is_decided(d1, -depth, error)):
-        inside = 0.0 * size
+    if not (foot_margin > WELL_INSIDE * size and is_decided(d1, -depth, error)):
+        foot_margin = 0.0 * size
     elif side == 0:
         store_facet(d1, normal, depth, fma(depth, normal, point))
     else:
         # the outward normal of the second core's face points to the first shape, so the result has its opposite
         store_facet(d1, -turned_into(d1, 0, normal), depth, vertex)
-    return inside
+    return foot_margin
 
 
 @kernel
-def part_over_face(m1, d1, side, normal, start, end, border):
+def part_over_face(m1, d1, side, normal, start, end, clearance):
     """Returns (lo, hi): the part lo <= t <= hi of a segment that is over the facet's face and away from its border.
 
     The segment is start + t (end - start), 0 <= t <= 1, in the frame of the face's shape.  An empty part has hi <= lo.
@@ -228,10 +235,10 @@ def part_over_face(m1, d1, side, normal, start, end, border):
     Args:
         side: the core with the face.
         normal: of the face.
-        border: least distance from the face's border [m].
+        clearance: least distance from the face's border [m].
     """
     face = d1.facet.vertex[side, 0]
-    zero = 0.0 * border
+    zero = 0.0 * clearance
     lo = zero
     hi = zero + 1.0
     if d1.shapes.type[side] == MESH:
@@ -242,16 +249,16 @@ def part_over_face(m1, d1, side, normal, start, end, border):
         for k in range(count):
             next_corner = m1.hull_vert[first + m1.hull_outline[outline + k]]
             edge = next_corner - corner
-            # heights of the segment's ends above the edge's line, and the border, all times |edge|
+            # distances of the segment's ends from the edge's line, and the clearance, all times |edge|
             inward = cross(normal, edge)
-            margin = border * sqrt(dot(edge, edge))
+            margin = clearance * sqrt(dot(edge, edge))
             lo, hi = cut_part(dot(inward, start - corner) - margin, dot(inward, end - corner) - margin, lo, hi)
             corner = next_corner
     else:
         # the four sides of a box's face, which is orthogonal to axis face // 2
         for k in range(3):
             if k != face // 2:
-                half = flat(d1.shapes.size)[3 * side + k] - border
+                half = flat(d1.shapes.size)[3 * side + k] - clearance
                 lo, hi = cut_part(half - start[k], half - end[k], lo, hi)
                 lo, hi = cut_part(half + start[k], half + end[k], lo, hi)
     return lo, hi
@@ -264,7 +271,7 @@ def cut_part(here, there, lo, hi):
     The height is linear in t: `here` at t = 0, `there` at t = 1.
     """
     if here <= 0.0 and there <= 0.0:
-        hi = lo - 1.0
+        hi = lo - 1.0  # empty
     elif here < 0.0:
         t = here / (here - there)
         if t > lo:
@@ -281,32 +288,34 @@ def measure_edge(m1, d1, side, size):
     """Measures the facet of a face of one core, that of `side`, and a parallel edge of the other over it.
 
     depth = offset - the lower end's height along the face's normal.  The first core's deepest point is the middle of
-    the edge's part over the face, or the face's point under it.
+    the edge's part over the face, or if the face is the first core's, the projection of this middle on the face.
     """
     normal, offset = plane_of_face(m1, d1, side)
     other = 1 - side
-    inside = 0.0 * size
-    border = WELL_INSIDE * size
+    foot_margin = 0.0 * size
+    clearance = WELL_INSIDE * size
     # an edge is stored as i0, i1, i1
     edge_start = vertex_of(m1, d1, other, d1.facet.vertex[other, 0])
     edge_end = vertex_of(m1, d1, other, d1.facet.vertex[other, 2])
     start, end = moved_into(d1, side, edge_start), moved_into(d1, side, edge_end)
     edge = end - start
-    # heights of the ends differ by rise; the edge counts as parallel if its sine is below PARALLEL, and rise and the
-    # face's error are small relative to the drop and to the distance from the border
+    # the edge counts as parallel if the sine of its angle with the face is at most PARALLEL, and the difference of its
+    # ends' heights (rise) and the face's error are small relative to the drop and to the distance from the border
     rise = dot(normal, edge)
     error, drop = error_and_drop(m1, d1, side)
-    if rise * rise <= PARALLEL * PARALLEL * dot(edge, edge) and error + fabs(rise) <= fmin(FLAT * drop, LEVEL * border):
-        lo, hi = part_over_face(m1, d1, side, normal, start, end, border)
+    if rise * rise <= PARALLEL * PARALLEL * dot(edge, edge) and error + fabs(rise) <= fmin(
+        FLAT * drop, LEVEL * clearance
+    ):
+        lo, hi = part_over_face(m1, d1, side, normal, start, end, clearance)
         depth = offset - fmin(dot(normal, start), dot(normal, end))
         if lo < hi and is_decided(d1, -depth, error + fabs(rise)):
-            inside = border
+            foot_margin = clearance
             t = 0.5 * (lo + hi)
             if side == 0:
                 store_facet(d1, normal, depth, projected(normal, offset, fma(t, edge, start)))
             else:
                 store_facet(d1, -turned_into(d1, 0, normal), depth, fma(t, edge_end - edge_start, edge_start))
-    return inside
+    return foot_margin
 
 
 @kernel
@@ -316,8 +325,8 @@ def corner_of_face(m1, d1, side, k):
     if d1.shapes.type[side] == MESH:
         vertex = m1.hull_outline[m1.hull_outlineadr[face] + k]
     else:
-        # bit i of a box's vertex is 1 on the positive side of axis i: the face's bit of its axis, and for the two other
-        # axes the bits of k ^ (k >> 1) and k >> 1, so that k = 0, 1, 2, 3 goes around the face
+        # bit i of a box's vertex is 1 on the positive side of axis i.  Along the face's axis this is the lowest bit of
+        # `face`.  Along the two next axes, k = 0, 1, 2, 3 goes around the face by the bits 00, 10, 11, 01
         axis = face // 2
         vertex = ((face & 1) << axis) | (((k ^ (k >> 1)) & 1) << ((axis + 1) % 3)) | ((k >> 1) << ((axis + 2) % 3))
     return vertex_of(m1, d1, side, vertex)
@@ -336,31 +345,31 @@ def projected(normal, offset, point):
 
 
 @kernel
-def corner_over_face(m1, d1, side, border):
-    """Returns (found, corner): a corner of the other core's face that is over the face of `side`.
+def corner_over_face(m1, d1, side, clearance):
+    """Returns (found, corner): a corner of the facet's face on core 1 - side, over the facet's face on core `side`.
 
-    The corner is in the frame of its shape.   border: least distance from the border of the face of `side` [m].
+    The corner is in the frame of shape 1 - side.   clearance: least distance from the border of the face of `side` [m].
     """
     normal, _ = plane_of_face(m1, d1, side)
     for k in range(count_corners(m1, d1, 1 - side)):
         corner = corner_of_face(m1, d1, 1 - side, k)
-        if border_distance(m1, d1, side, normal, moved_into(d1, side, corner)) > border:
+        if border_distance(m1, d1, side, normal, moved_into(d1, side, corner)) > clearance:
             return True, corner
     return False, Vec3(zeros(3))
 
 
 @kernel
-def edge_over_face(m1, d1, border):
-    """Returns (found, point): the middle of the part of an edge of the second face over the first, projected on it.
+def edge_over_face(m1, d1, clearance):
+    """Returns (found, point): the middle of the part of a second face's edge over the first face, projected on this.
 
-    The point is in the frame of the first shape.   border: least distance from the border of the first face [m].
+    The point is in the frame of the first shape.   clearance: least distance from the border of the first face [m].
     """
     normal, offset = plane_of_face(m1, d1, side=0)
     corners2 = count_corners(m1, d1, 1)
     start = moved_into(d1, 0, corner_of_face(m1, d1, 1, corners2 - 1))
     for k in range(corners2):
         end = moved_into(d1, 0, corner_of_face(m1, d1, 1, k))
-        lo, hi = part_over_face(m1, d1, 0, normal, start, end, border)
+        lo, hi = part_over_face(m1, d1, 0, normal, start, end, clearance)
         if lo < hi:
             return True, projected(normal, offset, fma(0.5 * (lo + hi), end - start, start))
         start = end
@@ -379,29 +388,29 @@ def measure_faces(m1, d1, size):
     normal, offset = plane_of_face(m1, d1, side=0)
     other_normal, _ = plane_of_face(m1, d1, side=1)
     sum_of_normals = normal + turned_into(d1, 0, other_normal)
-    inside = 0.0 * size
-    border = WELL_INSIDE * size
+    foot_margin = 0.0 * size
+    clearance = WELL_INSIDE * size
     if dot(sum_of_normals, sum_of_normals) <= PARALLEL * PARALLEL:
         lowest, highest = FAR, -FAR
         for k in range(count_corners(m1, d1, 1)):
             height = dot(normal, moved_into(d1, 0, corner_of_face(m1, d1, 1, k)))
             lowest, highest = fmin(height, lowest), fmax(height, highest)
-        # errors of both planes, and of their angle
+        # the total error: of both planes, and the height difference that their angle causes
         error, drop = error_and_drop(m1, d1, side=0)
         other_error, other_drop = error_and_drop(m1, d1, side=1)
         error = error + other_error + (highest - lowest)
-        tolerance = fmin(FLAT * fmin(drop, other_drop), LEVEL * border)
+        tolerance = fmin(FLAT * fmin(drop, other_drop), LEVEL * clearance)
         if error <= tolerance and is_decided(d1, lowest - offset, error):
-            found, corner = corner_over_face(m1, d1, 0, border)
+            found, corner = corner_over_face(m1, d1, 0, clearance)
             deepest = projected(normal, offset, moved_into(d1, 0, corner))
             if not found:
-                found, deepest = corner_over_face(m1, d1, 1, border)
+                found, deepest = corner_over_face(m1, d1, 1, clearance)
             if not found and count_corners(m1, d1, 0) * count_corners(m1, d1, 1) <= FEW:
-                found, deepest = edge_over_face(m1, d1, border)
+                found, deepest = edge_over_face(m1, d1, clearance)
             if found:
-                inside = border
+                foot_margin = clearance
                 store_facet(d1, normal, offset - lowest, deepest)
-    return inside
+    return foot_margin
 
 
 @kernel
@@ -414,27 +423,28 @@ def store_facet(d1, normal, depth, point):
 
 @kernel
 def measure_facet(m1, d1):
-    """Computes depth, normal and the first core's deepest point from the facet's vertices, into convex.*.
+    """Computes depth, normal and the first core's deepest point from the facet's vertices; returns foot_margin [m].
 
-    Returns a lower bound of the distance of the origin's projection from the facet's border [m].  It is 0 if the
+    foot_margin: a lower bound of the distance of the origin's projection from the facet's border.  It is 0 if the
     projection is outside or near to the border; then nothing is written.
+    Writes: convex.dist, convex.normal, convex.witness[0].
     """
     kind = d1.facet.kind[0]
     if kind == NO_FACET:
         return 0.0
     size = size_of_pair(m1, d1)
     if kind == CROSSING:
-        inside = measure_crossing(m1, d1, size)
+        foot_margin = measure_crossing(m1, d1, size)
     elif kind == FACE_FIRST:
-        inside = measure_face(m1, d1, side=0, size=size)
+        foot_margin = measure_face(m1, d1, side=0, size=size)
     elif kind == FACES:
-        inside = measure_faces(m1, d1, size)
+        foot_margin = measure_faces(m1, d1, size)
     elif kind == FACE_SECOND:
-        inside = measure_face(m1, d1, side=1, size=size)
+        foot_margin = measure_face(m1, d1, side=1, size=size)
     elif kind == FACE_EDGE:
-        inside = measure_edge(m1, d1, side=0, size=size)
+        foot_margin = measure_edge(m1, d1, side=0, size=size)
     elif kind == EDGE_FACE:
-        inside = measure_edge(m1, d1, side=1, size=size)
+        foot_margin = measure_edge(m1, d1, side=1, size=size)
     else:
-        inside = measure_triangle(m1, d1, size)
-    return inside
+        foot_margin = measure_triangle(m1, d1, size)
+    return foot_margin

@@ -23,7 +23,7 @@ Imported kernels:
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.convex.polytope import FACES, GROWN, make_face, normal_of_face, open_group
 
-SEEN = 1e-14  # relative height above a face from which the face is visible
+SEEN = 1e-14  # height above a face, relative to the size, from which the face is visible
 SLIVER = 1e-11  # distance from an edge's line, relative to the size, within which a point is on it
 
 
@@ -35,20 +35,21 @@ def is_visible(d1, face, point, size):
 
 @kernel
 def is_on_line(d1, vertex1, vertex2, point, size):
-    """Returns whether the point is on the line of two vertices."""
+    """Returns whether the point is within SLIVER * size of the line of two vertices."""
     start = d1.epa.point[vertex1]
     edge = d1.epa.point[vertex2] - start
     offset = point - start
-    offset = cross(edge, offset)  # its length is the distance from the line times |edge|
-    return dot(offset, offset) <= (SLIVER * size) * (SLIVER * size) * dot(edge, edge)
+    area = cross(edge, offset)  # its length is the distance from the line times |edge|
+    return dot(area, area) <= (SLIVER * size) * (SLIVER * size) * dot(edge, edge)
 
 
 @kernel
 def mark_visible_faces(d1, face, point, size):
-    """Marks and lists the faces visible from the point, from one of them on; returns their number.
+    """Marks and lists the faces visible from the point, starting at a visible face; returns their number.
 
-    Visits neighbours of listed faces.  A face beyond an edge whose line holds the point counts as visible.
-    Writes: epa.seen, the list; epa.mark, 1 for its faces.
+    Visits the neighbours of listed faces.  If the point is on the line of the edge between a listed face and its
+    neighbour, the neighbour counts as visible.
+    Writes: epa.seen, the list; epa.mark, 1 for listed faces.
     """
     d1.epa.seen[0] = face
     d1.epa.mark[face] = 1
@@ -73,7 +74,7 @@ def mark_visible_faces(d1, face, point, size):
 
 @kernel
 def list_horizon(d1, nseen, nvertex):
-    """Lists the edges between visible and other faces; returns their number, 0 if they are not one loop.
+    """Lists the edges between visible and invisible faces; returns their number, 0 if they are not one loop.
 
     Args:
         nseen: number of visible faces, listed in epa.seen.
@@ -89,7 +90,7 @@ def list_horizon(d1, nseen, nvertex):
         face = d1.epa.seen[i]
         for edge in range(3):
             beyond = d1.epa.neighbour[face, edge]
-            # beyond is 4 face + edge; edges between two visible faces are inside the horizon; FACES: room in epa.edge
+            # beyond is 4 face + edge; an edge between two visible faces is not on the horizon; epa.edge has FACES rows
             if d1.epa.mark[beyond >> 2] == 0 and nedge < FACES:
                 start, end = d1.epa.corner[face, edge], d1.epa.corner[face, (edge + 1) % 3]
                 d1.epa.edge[nedge, 0], d1.epa.edge[nedge, 1], d1.epa.edge[nedge, 2] = start, end, beyond
@@ -98,7 +99,7 @@ def list_horizon(d1, nseen, nvertex):
                 d1.epa.link[start, 0] = nedge
                 nedge = nedge + 1
 
-    # one full loop: following the edges from the first vertex returns to it after all of them
+    # in a single loop, following the edges from the first vertex returns to this vertex after nedge edges
     if nedge < 3:
         is_loop = False
     if is_loop:
@@ -119,11 +120,12 @@ def list_horizon(d1, nseen, nvertex):
 def replace_by_fan(d1, visible_face, vertex, nface, nspare, size):
     """Replaces the faces visible from a new vertex by a fan of faces, each with the vertex and an edge of the horizon.
 
-    Returns (number of faces ever made, number of spare faces), or (0, 0) on failure, which changes nothing.
+    Returns (nface, nspare) after the replacement, or (0, 0) on failure.  A failure leaves the polytope unchanged.
 
     Args:
-        visible_face: a face that the vertex is above.
-        nface, nspare: these numbers before the call; spare faces are removed ones, listed in epa.spare.
+        visible_face: a face from whose outer side the vertex is visible.
+        nface: number of faces ever made, including removed ones.
+        nspare: number of removed faces that can be reused, listed in epa.spare.
 
     Writes: epa.corner, epa.normal, epa.offset, epa.key, epa.neighbour, epa.spare, epa.link, epa.edge, epa.mark.
     """
@@ -131,7 +133,7 @@ def replace_by_fan(d1, visible_face, vertex, nface, nspare, size):
     # writes epa.seen, then epa.edge and epa.link
     nseen = mark_visible_faces(d1, visible_face, point, size)
     nedge = list_horizon(d1, nseen, vertex)
-    # fails without a loop, or if the fan's faces exceed the spare ones and the capacity
+    # fails without a loop, or if the fan needs more faces than are spare (with the nseen visible ones) and unused
     if nedge == 0 or nface + nedge - nseen - nspare > FACES:
         # unmarks the faces again
         for i in range(nseen):
@@ -146,7 +148,7 @@ def replace_by_fan(d1, visible_face, vertex, nface, nspare, size):
             nspare = nspare + 1
         for i in range(nedge):
             start, end = d1.epa.edge[i, 0], d1.epa.edge[i, 1]
-            # makes a face for each edge of the horizon, in place of a spare one or as the next
+            # a spare face is reused; without one, a face is added
             face = nface
             if nspare > 0:
                 nspare = nspare - 1
@@ -154,7 +156,8 @@ def replace_by_fan(d1, visible_face, vertex, nface, nspare, size):
             else:
                 open_group(d1, nface)
                 nface = nface + 1
-            # finds a face of the fan by the start (link[v, 0]) or the end (link[v, 1]) of its horizon edge
+            # from now on, link[v, 0] is the fan's face whose horizon edge starts at vertex v, link[v, 1] the one whose
+            # horizon edge ends at v
             d1.epa.link[start, 0], d1.epa.link[end, 1] = face, face
             d1.epa.edge[i, 1] = face  # from now on: the face of the fan at this edge
             beyond = d1.epa.edge[i, 2]
@@ -162,8 +165,8 @@ def replace_by_fan(d1, visible_face, vertex, nface, nspare, size):
             make_face(d1, face, start, end, vertex)
             d1.epa.neighbour[face, 0] = beyond
         for i in range(nedge):
-            # edge 1, from the horizon's edge to the vertex, is edge 2 of the next face; edge 2 is edge 1 of the
-            # previous one
+            # the corners are start, end, vertex: edge 1 (end to vertex) is edge 2 of the face whose horizon edge starts
+            # at `end`; edge 2 (vertex to start) is edge 1 of the face whose horizon edge ends at `start`
             face = d1.epa.edge[i, 1]
             d1.epa.neighbour[face, 1] = 4 * d1.epa.link[d1.epa.corner[face, 1], 0] + 2
             d1.epa.neighbour[face, 2] = 4 * d1.epa.link[d1.epa.corner[face, 0], 1] + 1

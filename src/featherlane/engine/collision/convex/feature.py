@@ -52,7 +52,7 @@ def contact_transform(d1, side):
 
 @kernel
 def to_contact(transform, x):
-    """Returns a point x of a shape, given in its frame, in contact coordinates; transform: of `contact_transform`."""
+    """Returns the contact coordinates of a point x of the shape's frame; transform: that of `contact_transform`."""
     R, T, p = transform
     return T @ (R @ x + p)
 
@@ -102,11 +102,11 @@ def store_segment(d1, side, start, end):
 
 @kernel
 def transform_corners(d1, side, count):
-    """Transforms corners of the feature from the shape's frame to contact coordinates, eight at once."""
+    """Transforms corners 0 .. count - 1 of the feature from the shape's frame to contact coordinates, eight at once."""
     points = eights(d1.feature.point)
     transform = contact_transform(d1, side)
     run = RUN // 8
-    # a row of x; those of y and z follow after `run` and 2 `run` rows
+    # each shape has `run` rows of eight x, then of y, then of z
     for row in range(3 * run * side, 3 * run * side + (count + 7) // 8):
         points[row], points[row + run], points[row + 2 * run] = to_contact(
             transform, Vec3(points[row], points[row + run], points[row + 2 * run])
@@ -115,26 +115,26 @@ def transform_corners(d1, side, count):
 
 @kernel
 def compute_face_edges(d1, side, count):
-    """Computes the edges of a face from its corners; edges after the last one have length 0.
+    """Computes the edges of a face from its corners, and the tolerance ON_EDGE times an edge's length.
 
-    ON_EDGE times the edge's length is stored, too: the tolerance of a cross product with the edge.
-    Writes: feature.edge, feature.count.  first: start of the shape's values in the flat array; run: rows of eight
-    values of a coordinate.
+    A cross product with the edge is compared with the tolerance.  The last group of eight edges is filled with edges of
+    length 0.
+    Writes: feature.edge, feature.count.
     """
     edges = eights(d1.feature.edge)
-    run = RUN // 8
-    first = 3 * RUN * side
-    last = count - 1
+    run = RUN // 8  # rows of eight values of each coordinate
+    first_edge = 3 * RUN * side  # the shape's first edge in the flat array
+    previous = count - 1
     # clears the last group of eight edges, which may be incomplete
-    edges[(first + last) // 8], edges[(first + RUN + last) // 8] = zeros(2)
-    last_x, last_y, _ = load_corner(d1, side, last)
+    edges[(first_edge + previous) // 8], edges[(first_edge + RUN + previous) // 8] = zeros(2)
+    previous_x, previous_y, _ = load_corner(d1, side, previous)
     for k in range(count):
         corner_x, corner_y, _ = load_corner(d1, side, k)
-        edge_x, edge_y = corner_x - last_x, corner_y - last_y
-        # the edge from corner `last` to corner k
-        d1.feature.edge[first + last], d1.feature.edge[first + last + RUN] = edge_x, edge_y
-        last_x, last_y, last = corner_x, corner_y, k
-    for row in range(first // 8, first // 8 + (count + 7) // 8):
+        edge_x, edge_y = corner_x - previous_x, corner_y - previous_y
+        # an edge has the index of the corner where it starts
+        d1.feature.edge[first_edge + previous], d1.feature.edge[first_edge + previous + RUN] = edge_x, edge_y
+        previous_x, previous_y, previous = corner_x, corner_y, k
+    for row in range(first_edge // 8, first_edge // 8 + (count + 7) // 8):
         edges[row + 2 * run] = ON_EDGE * sqrt(edges[row] * edges[row] + edges[row + run] * edges[row + run])
     d1.feature.count[side] = count
 
@@ -163,12 +163,12 @@ def set_box_face(d1, side, corner, axis):
 
 @kernel
 def find_box_feature(d1, side, direction, corner, least_cosine):
-    """Sets the feature to a face or an edge of a box, or to nothing.
+    """Sets the feature to a face or an edge of a box; leaves feature.count 0 if the box meets the plane in a corner.
 
     Args:
         direction: contact normal, outwards, in the box's frame.
-        corner: the box's highest corner along it.
-        least_cosine: between the direction and a face's normal above which the face is the feature.
+        corner: the box's highest corner along the direction, in its frame.
+        least_cosine: cosine between the direction and a face's normal above which the face is the feature.
     """
     x, y, z = fabs(direction)  # cosines of the axes
     if x > least_cosine or y > least_cosine or z > least_cosine:
@@ -192,10 +192,12 @@ def is_face_at(m1, mesh, vertex, face):
 
 @kernel
 def face_at_vertices(m1, mesh, direction, vertices, least_cosine):
-    """Returns the hull's face nearest to orthogonal to a direction at one to three vertices, or NO_FACE.
+    """Returns the hull's face with given vertices whose normal is nearest to a direction, or NO_FACE.
 
-    A face counts if it has all these vertices, and the cosine between its normal and the direction is above
-    least_cosine.   vertices: three numbers, with equal ones for fewer vertices.
+    Args:
+        direction: unit vector in the hull's frame.
+        vertices: one to three vertices that the face has; three indices, the last one repeated for fewer vertices.
+        least_cosine: cosine between the face's normal and the direction that must be exceeded.
     """
     vertex1, vertex2, vertex3 = vertices
     hull_vertex = m1.hull_vertadr[mesh] + vertex1
@@ -217,20 +219,22 @@ def face_at_vertices(m1, mesh, direction, vertices, least_cosine):
 
 @kernel
 def find_mesh_feature(m1, d1, side, direction, least_cosine):
-    """Sets the feature to the face or edge nearest to the contact plane at a hull's highest vertex, or to nothing.
+    """Sets the feature to a hull's face or edge in the contact plane; leaves feature.count 0 if it has none there.
 
     If the facet is known and has a face of this hull, this face is the feature.  If the facet has an edge or a
     triangle, only the faces that meet there are considered: other faces at the same vertex lie next to the contact.
-    Without a face, the feature is the vertex' edge that is nearest to orthogonal to the direction.
+    Without a face, the feature is the edge at the hull's highest vertex whose cosine with the direction is smallest.
 
-    direction: contact normal, outwards, in the hull's frame; least_cosine: between it and a face's normal above which
-    the face is the feature.
+    Args:
+        direction: contact normal, outwards, in the hull's frame.
+        least_cosine: cosine between the direction and a face's normal above which the face is the feature.
+
     Writes: feature.point, feature.edge, feature.normal and feature.count of this side.
     """
     mesh = d1.shapes.data[side]
     vertex, face = 0, NO_FACE
     first = m1.hull_vertadr[mesh]
-    # the face, or NO_FACE and the vertex with the edges
+    # finds the face; without one, the vertex whose edges are tested
     vertex1, vertex2, vertex3 = d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2]
     if d1.facet.kind[0] != NO_FACET and has_face(d1, side):
         face = vertex1  # facet.vertex holds the face
@@ -238,8 +242,8 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
         vertex = vertex1
         face = face_at_vertices(m1, mesh, direction, (vertex1, vertex2, vertex3), least_cosine)
     else:
-        # no facet, or its only vertex of this hull: among equally high vertices the support point's is used, because
-        # the facet's may have no face near the plane
+        # without a facet, or if it has a single vertex of this hull, the support point's vertex is used: the facet's
+        # may be another of equally high vertices, without a face near the plane
         _, vertex = core_support(m1, d1, side, direction)
         face = face_at_vertices(m1, mesh, direction, (vertex, vertex, vertex), least_cosine)
     hull_vertex = first + vertex
@@ -273,10 +277,13 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
 
 @kernel
 def find_cylinder_feature(d1, side, normal, least_cosine):
-    """Sets the feature to a cap with points around its rim, a line of the side, or nothing.
+    """Sets the feature to a cylinder's cap, with points around its rim, or to a line of its side.
 
-    normal: contact normal, outwards, in the shape's frame; least_cosine: between it and the axis above which the cap is
-    the feature.
+    If the cylinder meets the plane in a point of a rim, feature.count stays 0.
+
+    Args:
+        normal: contact normal, outwards, in the shape's frame.
+        least_cosine: cosine between the normal and the axis above which the cap is the feature.
     """
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
     if fabs(normal[2]) > least_cosine:
@@ -285,6 +292,7 @@ def find_cylinder_feature(d1, side, normal, least_cosine):
         y = 0.0
         for k in range(RIM):
             store_corner(d1, side, k, (x, y, sign * half))
+            # rotates the point by 2 pi / RIM about the axis
             x, y = RIM_COS * x - RIM_SIN * y, RIM_SIN * x + RIM_COS * y
         transform_corners(d1, side, RIM)  # from the shape's frame to the contact's
         store_corner(d1, side, RIM, to_contact(contact_transform(d1, side), Vec3(0.0, 0.0, sign * half)))
@@ -298,7 +306,10 @@ def find_cylinder_feature(d1, side, normal, least_cosine):
 
 @kernel
 def find_capsule_feature(d1, side, normal):
-    """Sets the feature to the line of the capsule's cylindrical side, or to nothing; normal: as for a cylinder."""
+    """Sets the feature to a line of the capsule's cylindrical side; leaves feature.count 0 if an end meets the plane.
+
+    normal: contact normal, outwards, in the shape's frame.
+    """
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
     if fabs(normal[2]) < EDGE:
         middle = radius * normal
@@ -307,7 +318,7 @@ def find_capsule_feature(d1, side, normal):
 
 @kernel
 def find_feature(m1, d1, side, least_cosine):
-    """Finds how a shape meets the plane orthogonal to the contact's normal.
+    """Stores the feature of shape `side` that meets the plane orthogonal to the contact's normal.
 
     Args:
         least_cosine: cosine between the normal and a face's normal above which the face is the feature.

@@ -68,51 +68,54 @@ def nearest_on_triangle(a, b, c):
     """
     ab, ac, bc = b - a, c - a, c - b
     normal = cross(ab, ac)
-    # |n|^2, and the squared size of the triangle
-    nn = dot(normal, normal)
+    normal_squared = dot(normal, normal)
     size_squared = dot(ab, ab) + dot(ac, ac)
 
-    # signed areas of the sub-triangles opposite to the corners, times the same factor
+    # signed areas of the sub-triangles opposite to the corners, times 2 |n|
     area_a = dot(normal, cross(b, bc))
     area_b = -dot(normal, cross(c, ac))
     area_c = dot(normal, cross(a, ab))
-    flat = nn <= SLIVER * (size_squared * size_squared)
-    best = 0.0 * nn + HUGE
+    is_sliver = normal_squared <= SLIVER * (size_squared * size_squared)
+    least_squared = 0.0 * normal_squared + HUGE
     nearest = a
-    wa, wb, wc = 0.0 * nn, 0.0 * nn, 0.0 * nn
-    if not flat and area_a > 0.0 and area_b > 0.0 and area_c > 0.0:
-        nearest = dot(normal, a) / nn * normal
+    wa, wb, wc = 0.0 * normal_squared, 0.0 * normal_squared, 0.0 * normal_squared
+    if not is_sliver and area_a > 0.0 and area_b > 0.0 and area_c > 0.0:
+        nearest = dot(normal, a) / normal_squared * normal
         scale = 1.0 / (area_a + area_b + area_c)
-        best = dot(nearest, nearest)
+        least_squared = dot(nearest, nearest)
         wa, wb, wc = area_a * scale, area_b * scale, area_c * scale
     else:
         # tests all three edges, because the signs of a sliver's areas are rounding
         squared, point, weights = nearest_on_edge(b, c)
-        if squared < best:
-            best, nearest = squared, point
+        if squared < least_squared:
+            least_squared, nearest = squared, point
             wa = 0.0 * squared
-            wb, wc = weights[0], weights[1]
+            wb, wc = weights
         squared, point, weights = nearest_on_edge(a, c)
-        if squared < best:
-            best, nearest, wa = squared, point, weights[0]
+        if squared < least_squared:
+            least_squared, nearest = squared, point
+            wa = weights[0]
             wb = 0.0 * squared
             wc = weights[1]
         squared, point, weights = nearest_on_edge(a, b)
-        if squared < best:
-            best, nearest, wa, wb = squared, point, weights[0], weights[1]
+        if squared < least_squared:
+            least_squared, nearest = squared, point
+            wa, wb = weights
             wc = 0.0 * squared
-    return best, nearest, (wa, wb, wc)
+    return least_squared, nearest, (wa, wb, wc)
 
 
 @kernel
 def is_across_triangle(a, b, c, d):
-    """Returns whether the origin is on the other side of triangle abc than d, or the tetrahedron is too flat."""
+    """Returns whether the plane of triangle abc separates the origin from d, or the tetrahedron abcd is too flat."""
     ab, ac, ad = b - a, c - a, d - a
     normal = cross(ab, ac)
-    # heights above the triangle, times |n|: of d, and of the origin
-    inner = dot(normal, ad)
-    outer = -dot(normal, a)
-    return (inner * outer <= 0.0) | (inner * inner <= LEAN * dot(normal, normal) * dot(ad, ad))
+    # heights above the triangle's plane, times |normal|
+    height_of_d = dot(normal, ad)
+    height_of_origin = -dot(normal, a)
+    are_opposite = height_of_d * height_of_origin <= 0.0
+    is_flat = height_of_d * height_of_d <= LEAN * dot(normal, normal) * dot(ad, ad)
+    return are_opposite | is_flat
 
 
 @kernel
@@ -123,7 +126,10 @@ def set_weights(d1, wa, wb, wc, wd):
 
 @kernel
 def set_weights_of_face(d1, weights, opposite):
-    """Stores the weights of three of the simplex's four points, and 0 for point `opposite`, in simplex.weight."""
+    """Stores the weights of the simplex's points in simplex.weight: those of a face, and 0 for the opposite point.
+
+    weights: of the three corners of the face; opposite: index of the fourth point.
+    """
     d1.simplex.weight[opposite] = 0.0
     for k in unrolled(range(3)):
         d1.simplex.weight[k if k < opposite else k + 1] = weights[k]
@@ -133,26 +139,27 @@ def set_weights_of_face(d1, weights, opposite):
 def nearest_on_tetrahedron(d1, a, b, c, d):
     """Returns (squared distance, v): the point of tetrahedron abcd nearest to the origin; writes simplex.weight.
 
-    It is the nearest on the faces that have the origin outside.  If none has, v is the origin.
+    It is the nearest point of the faces that separate the origin from the tetrahedron.  Without such a face, the origin
+    is inside, and v is the origin.
     """
     zero = 0.0 * a[0]
-    best = zero + HUGE
+    least_squared = zero + HUGE
     nearest = a
-    outside = 0
-    # p, q, r: a face; s: the vertex opposite to it
+    is_outside = 0
+    # p, q, r: a face; s: the corner opposite to the face, and its index
     for p, q, r, s, opposite in ((a, b, c, d, 3), (a, b, d, c, 2), (a, c, d, b, 1), (b, c, d, a, 0)):
         if is_across_triangle(p, q, r, s):
-            outside = 1
-            distance_squared, point, weights = nearest_on_triangle(p, q, r)
-            if distance_squared < best:
-                best, nearest = distance_squared, point
+            is_outside = 1
+            squared, point, weights = nearest_on_triangle(p, q, r)
+            if squared < least_squared:
+                least_squared, nearest = squared, point
                 set_weights_of_face(d1, weights, opposite)
-    # the origin is inside: positive weights keep all four points
-    if outside == 0:
-        best = zero
+    if is_outside == 0:
+        least_squared = zero
         nearest = Vec3(zero, zero, zero)
+        # any positive weights: `nearest_on_simplex` then keeps all four points
         set_weights(d1, zero + 0.25, zero + 0.25, zero + 0.25, zero + 0.25)
-    return best, nearest
+    return least_squared, nearest
 
 
 @stage
@@ -202,7 +209,7 @@ def add_support(d1):
 
 @kernel
 def squared_reach(d1, k):
-    """Returns the largest squared length of simplex point k = a - b and of its points a and b [m^2]."""
+    """Returns the largest of |a - b|^2, |a|^2 and |b|^2, a - b being point k of the simplex [m^2]."""
     point, on_first = d1.simplex.point[k], d1.simplex.first[k]
     on_second = on_first - point
     return fmax(fmax(dot(point, point), dot(on_first, on_first)), dot(on_second, on_second))
@@ -210,10 +217,10 @@ def squared_reach(d1, k):
 
 @kernel
 def is_known(d1):
-    """Returns whether the latest support point is already in the simplex."""
+    """Returns whether the latest support point is already in the simplex: by its vertices, or by its position."""
     vertex1, vertex2 = d1.support.vertex[0], d1.support.vertex[1]
     for k in range(d1.simplex.count[0]):
-        # the same two vertices, or the same position on curved shapes
+        # a point of a curved shape has no index, so only its position identifies it
         same_vertices = d1.simplex.vertex[k, 0] == vertex1 and d1.simplex.vertex[k, 1] == vertex2
         difference = d1.simplex.point[k] - d1.support.point[0]
         if (same_vertices and min(vertex1, vertex2) != NO_VERTEX) or dot(difference, difference) == 0.0:
@@ -240,7 +247,7 @@ def gjk(m1, d1):
     # |v|^2, the squared upper bound of the distance
     distance_squared = dot(nearest, nearest)
     reach = d1.gjk.reach[0]
-    # the squared size of the shapes, for tolerances; with the distance of their centres, as a point core has no size
+    # the squared size of the shapes, for tolerances; it includes the distance of their centres, as a point has no size
     size_squared = fmax(squared_reach(d1, 0), dot(d1.convex.pos[0], d1.convex.pos[0]))
     state = APART
     for _ in range(ITERATIONS):
@@ -248,27 +255,28 @@ def gjk(m1, d1):
             state = OVERLAP
             break
         support = support_along(m1, d1, -nearest)
-        support_squared, bound = dot(support, support), dot(nearest, support)
+        support_squared = dot(support, support)
+        v_dot_w = dot(nearest, support)
         size_squared = fmax(support_squared, size_squared)
-        # bound = v . w; the distance is at least v . w / |v|
-        if bound > 0.0 and bound * bound > distance_squared * (reach * reach):
+        # the distance is at least v . w / |v|
+        if v_dot_w > 0.0 and v_dot_w * v_dot_w > distance_squared * (reach * reach):
             state = FAR
             break
-        # the bounds meet up to gap and rounding, or the support point adds nothing
-        if distance_squared - bound <= d1.gjk.gap[0] * distance_squared + ROUNDING * sqrt(
-            distance_squared * size_squared
-        ) or is_known(d1):
+        # ends if |v|^2 and v . w agree up to the gap and rounding, or if the support point adds nothing
+        difference = distance_squared - v_dot_w
+        tolerance = d1.gjk.gap[0] * distance_squared + ROUNDING * sqrt(distance_squared * size_squared)
+        if difference <= tolerance or is_known(d1):
             break
         add_support(d1)
         nearest_on_simplex(m1, d1)  # writes gjk.nearest, simplex.*
         nearest = d1.gjk.nearest[0]
         last_squared = distance_squared
         distance_squared = dot(nearest, nearest)
-        # a tetrahedron around the origin
+        # all four points are kept: the origin is inside the tetrahedron
         if d1.simplex.count[0] == 4:
             state = OVERLAP
             break
-        # no progress: rounding
+        # only rounding prevents progress
         if not distance_squared < last_squared:
             break
     d1.gjk.state[0] = state

@@ -45,7 +45,7 @@ EQUAL = 1e-9  # m distances that differ by less are equal
 # ---- selection ------------------------------------------------------------------------------------------------------
 @kernel
 def load_candidate(d1, i):
-    """Returns the position of a candidate."""
+    """Returns the contact coordinates of a candidate."""
     return Vec3(d1.clip.point[0, i], d1.clip.point[1, i], d1.clip.point[2, i])
 
 
@@ -57,36 +57,38 @@ def doubled_area(o, a, b):
 
 
 @kernel
-def swap_largest_to(d1, first, tolerance):
-    """Swaps candidate `first` with the candidate of largest value in `clip.place`, among those from `first` on.
+def swap_largest_to(d1, target, tolerance):
+    """Swaps candidate `target` with the candidate of largest value in `clip.place`, among those from `target` on.
 
-    Among equal ones, within the tolerance, the first is selected; groups of eight without a larger value are skipped.
+    Of values that are equal within the tolerance, the first is selected.
     """
-    count, best = d1.clip.count[0], first
+    count, best = d1.clip.count[0], target
     largest = -FAR
     values = d1.clip.place
     rows = eights(d1.clip.place)
-    for row in range(first // 8, (count + 7) // 8):
+    for row in range(target // 8, (count + 7) // 8):
+        # skips a group of eight without a larger value
         if any_(rows[row] > largest + tolerance):
-            for k in range(max(first, 8 * row), min(count, 8 * row + 8)):
+            for k in range(max(target, 8 * row), min(count, 8 * row + 8)):
                 if values[k] > largest + tolerance:
                     largest, best = values[k], k
     # clip.place is not swapped: the next selection computes it again
-    point_first = load_candidate(d1, first)
+    point_target = load_candidate(d1, target)
     point_best = load_candidate(d1, best)
-    dist_first = d1.clip.dist[first]
+    dist_target = d1.clip.dist[target]
     dist_best = d1.clip.dist[best]
-    d1.clip.point[0, first], d1.clip.point[1, first], d1.clip.point[2, first] = point_best
-    d1.clip.point[0, best], d1.clip.point[1, best], d1.clip.point[2, best] = point_first
-    d1.clip.dist[first], d1.clip.dist[best] = dist_best, dist_first
+    d1.clip.point[0, target], d1.clip.point[1, target], d1.clip.point[2, target] = point_best
+    d1.clip.point[0, best], d1.clip.point[1, best], d1.clip.point[2, best] = point_target
+    d1.clip.dist[target], d1.clip.dist[best] = dist_best, dist_target
 
 
 @kernel
 def move_selected_first(d1):
     """Moves the selected candidates to the front; returns their number, at most KEPT.
 
-    These are the deepest, the farthest from it, the one of the largest triangle with them, and the one that adds the
-    most area.  The value to maximize is computed for eight candidates at once, into clip.place.
+    These are the deepest candidate, the farthest from the deepest, the third corner of the largest triangle with these
+    two, and the candidate that adds the most area to this triangle.  The value to maximize is computed for eight
+    candidates at once, into clip.place.
     """
     points, distances, values = eights(d1.clip.point), eights(d1.clip.dist), eights(d1.clip.place)
     count = d1.clip.count[0]
@@ -96,19 +98,19 @@ def move_selected_first(d1):
         # the deepest: by depth
         for row in range(nrow):
             values[row] = -distances[row]
-        swap_largest_to(d1, first=0, tolerance=EQUAL)
+        swap_largest_to(d1, target=0, tolerance=EQUAL)
         deepest = load_candidate(d1, 0)
         # the farthest: by the squared distance from the deepest
         for row in range(nrow):
             offset_x = points[row] - deepest[0]
             offset_y = points[row + run] - deepest[1]
             values[row] = offset_x * offset_x + offset_y * offset_y
-        swap_largest_to(d1, first=1, tolerance=EQUAL * EQUAL)
+        swap_largest_to(d1, target=1, tolerance=EQUAL * EQUAL)
         farthest = load_candidate(d1, 1)
         # the third: by the area of the triangle with the first two
         for row in range(nrow):
             values[row] = fabs(doubled_area(deepest, farthest, (points[row], points[row + run])))
-        swap_largest_to(d1, first=2, tolerance=EQUAL * EQUAL)
+        swap_largest_to(d1, target=2, tolerance=EQUAL * EQUAL)
         third = load_candidate(d1, 2)
         sign = -1.0 if doubled_area(deepest, farthest, third) < 0.0 else 1.0
         # the fourth: by the area added beyond each edge of the triangle, whose orientation is `sign`
@@ -118,7 +120,7 @@ def move_selected_first(d1):
             beyond2 = sign * doubled_area(third, farthest, position)
             beyond3 = sign * doubled_area(deepest, third, position)
             values[row] = fmax(beyond3, fmax(beyond2, beyond1))
-        swap_largest_to(d1, first=3, tolerance=EQUAL * EQUAL)
+        swap_largest_to(d1, target=3, tolerance=EQUAL * EQUAL)
         count = KEPT
     return count
 
@@ -143,7 +145,7 @@ def add_candidates(m1, d1):
     if count1 != POINT:
         find_feature(m1, d1, side=1, least_cosine=FACE)
         count2 = d1.feature.count[1]
-        # the side whose edges are clipped: a segment by a face, a polygon by a disc
+        # the side whose edges are clipped: a segment by a face, a polygon by a disc, the second polygon by the first
         side = 0 if count1 == SEGMENT or count2 == DISC else 1
         if count1 == SEGMENT and count2 == SEGMENT:
             least = segment_with_segment(d1)
@@ -158,9 +160,10 @@ def add_candidates(m1, d1):
 
 @kernel
 def add_nearest(d1):
-    """Adds the nearest points themselves as a candidate, if no other is as near.
+    """Adds the middle of the nearest points as a candidate, with the distance convex.dist.
 
-    It replaces a candidate at the same position, which has another depth if a face's corners are not exactly coplanar.
+    It replaces a candidate at the same position, whose distance may differ if a face's corners are not exactly
+    coplanar.
     """
     index, count = d1.clip.count[0], d1.clip.count[0]
     for k in range(count):
@@ -169,7 +172,7 @@ def add_nearest(d1):
         if x * x + y * y < SAME * SAME:
             index = k
     if index < CAPACITY:
-        d1.clip.count[0] = index  # where `add_candidate` writes
+        d1.clip.count[0] = index  # `add_candidate` writes candidate clip.count
         add_candidate(d1, x=0.0, y=0.0, z=0.0, dist=d1.convex.dist[0])
         d1.clip.count[0] = max(count, index + 1)
 

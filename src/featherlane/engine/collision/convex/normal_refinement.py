@@ -49,7 +49,7 @@ BETTER = 1e-14  # margin, relative to the size, by which a less constrained stra
 # ---- curvature -------------------------------------------------------------------------------------------------------
 @kernel
 def to_shape(d1, side, v):
-    """Returns a vector, given in the first shape's frame, in the frame of a shape."""
+    """Returns a vector in the frame of shape `side`; v is given in the frame of the first shape."""
     return v if side == 0 else d1.convex.mat[0].T @ v
 
 
@@ -72,10 +72,11 @@ def core_curvature(d1, side, n, e1, e2):
             e1, e2 = fma(-dot(u, e1), u, e1), fma(-dot(u, e2), u, e2)
             rate_11, rate_12, rate_22 = dot(e1, e1) / norm, dot(e1, e2) / norm, dot(e2, e2) / norm
         else:
-            # a rim of radius r: e1 . ds/dn e2 = r / sine^3 (u x e1)_z (u x e2)_z, sine: between u and the axis z
+            # a rim of radius r: e1 . ds/dn e2 = r / sine^3 (u x e1)_z (u x e2)_z; the sine is that of u and the axis z
             sine_squared = u[0] * u[0] + u[1] * u[1]
             if sine_squared > ON_AXIS2:
                 curvature = size[0] / (sine_squared * sqrt(sine_squared))
+                # (u x e1)_z and (u x e2)_z
                 along_1, along_2 = u[0] * e1[1] - u[1] * e1[0], u[0] * e2[1] - u[1] * e2[0]
                 rate_11, rate_12 = curvature * along_1 * along_1, curvature * along_1 * along_2
                 rate_22 = curvature * along_2 * along_2
@@ -94,16 +95,16 @@ def any_tangent(n):
 
 @kernel
 def descend(m1, d1, n, edge, is_bound):
-    """Returns (n, settled) of Newton's method for the minimum of h, from the unit vector n.
+    """Returns (n, settled): the minimum of h near the unit vector n by Newton's method, and whether it converged.
 
     On the tangents e1 and e2 at n, the gradient is (s . e1, s . e2) and the Hessian ds/dn - h, s being the support
-    point. The step solves Hessian step = -gradient; along an edge, only on the tangent e2 = edge x n.
+    point.  The step solves Hessian step = -gradient; along an edge, only on the tangent e2 = edge x n.
 
     Args:
-        edge: vector along an edge.
-        is_bound: 1: n stays orthogonal to the edge, 0: n is unconstrained.
+        edge: vector along an edge; not used if is_bound is 0.
+        is_bound: 1 if n stays orthogonal to the edge, 0 if n is unconstrained.
 
-    settled: 1 if the steps became smaller than SETTLED.
+    settled: 1 if a step was smaller than SETTLED, else 0.
     """
     settled = 0
     if is_bound == 1:
@@ -122,12 +123,12 @@ def descend(m1, d1, n, edge, is_bound):
         hess_12 = rates1[1] + rates2[1]
         hess_22 = rates1[2] + rates2[2] - h
         grad_1, grad_2 = dot(support, e1), dot(support, e2)
-        # along an edge the Hessian is the number hess_22, and so is its determinant
+        # along an edge, the Hessian is the 1 x 1 matrix hess_22
         det = hess_22
         step_1, step_2 = 0.0 * h, 0.0 * h
         if is_bound == 0:
             det = hess_11 * hess_22 - hess_12 * hess_12
-        # no minimum nearby
+        # the Hessian is not positive definite: there is no minimum nearby
         if not (hess_22 > 0.0 and det > 0.0):
             break
         # minus the inverse Hessian times the gradient
@@ -148,19 +149,19 @@ def descend(m1, d1, n, edge, is_bound):
 # ---- the result of the search --------------------------------------------------------------------------------------
 @kernel
 def core_point(d1, side, k):
-    """Returns point k of the simplex on one of the cores; those of the second are b = a - (a - b)."""
+    """Returns the point of one core that belongs to simplex point k = a - b: a, or b = a - (a - b)."""
     return d1.simplex.first[k] if side == 0 else d1.simplex.first[k] - d1.simplex.point[k]
 
 
 @kernel
 def shape_axis(d1, side):
-    """Returns the z axis of a shape in the frame of the first."""
+    """Returns the z axis of shape `side` in the frame of the first shape."""
     return Vec3(0.0, 0.0, 1.0) if side == 0 else d1.convex.mat[0].columns[2]
 
 
 @kernel
 def has_both_rims(d1, side):
-    """Returns whether points of the simplex lie on both rims of the cylinder."""
+    """Returns whether the simplex has points on both rims of the cylinder `side`: heights more than half apart."""
     axis = shape_axis(d1, side)
     first_height = dot(core_point(d1, side, 0), axis)
     for k in range(1, d1.simplex.count[0]):
@@ -171,7 +172,10 @@ def has_both_rims(d1, side):
 
 @kernel
 def simplex_edges(d1, side):
-    """Returns (count, edge1, edge2): up to two edges between the corners of one core in the simplex; else zeros."""
+    """Returns (count, edge1, edge2): up to two edges between the simplex's vertices of one core, zero vectors beyond.
+
+    On a cylinder with points on both rims, the edge is the line of the side between the rims.
+    """
     none = Vec3(zeros(3))
     count = 0
     edge1, edge2 = none, none
@@ -181,9 +185,8 @@ def simplex_edges(d1, side):
             count = 1
             edge1 = 2.0 * d1.shapes.size[side][1] * shape_axis(d1, side)
     elif kind != ELLIPSOID:
-        # -2 is no vertex
         vertex1 = d1.simplex.vertex[0, side]
-        vertex2 = -2
+        vertex2 = -2  # no vertex has this index
         for k in range(1, d1.simplex.count[0]):
             vertex = d1.simplex.vertex[k, side]
             if vertex != vertex1 and vertex != vertex2 and count < 2:
@@ -199,7 +202,10 @@ def simplex_edges(d1, side):
 
 @kernel
 def normal_of_edges(edge1, edge2, n):
-    """Returns (exists, unit vector orthogonal to two edges, on the side of n); it does not exist for parallel edges."""
+    """Returns (exists, normal): the unit vector orthogonal to two edges with normal . n >= 0.
+
+    exists: False for parallel edges, whose normal is undefined.
+    """
     product = cross(edge1, edge2)
     exists = dot(product, product) > FLAT2 * (dot(edge1, edge1) * dot(edge2, edge2))
     unit, _ = normalize3(product)
@@ -216,9 +222,9 @@ def support_height(m1, d1, n):
 
 @kernel
 def try_method(m1, d1, n, settled, method, slack):
-    """Accepts n as the result if its h is lower than the best so far.
+    """Stores n as the result if its h is low enough.
 
-    The first strategy may be higher than the search by slack, each later one must be lower than the best by slack.
+    Until a strategy is accepted, h may exceed the search's by slack; afterwards it must be below the best h by slack.
 
     Args:
         settled: 1 if the strategy converged.
@@ -242,9 +248,9 @@ FREE, ALONG_FIRST, ALONG_SECOND, FACE_FIRST, FACE_SECOND, CROSSED = range(1, 7)
 
 @kernel
 def is_point(m1, d1, side, n):
-    """Returns whether a core touches with a single point, not an edge, side or face.
+    """Returns whether a core touches with a single point, not with an edge, a line of its side, or a face.
 
-    n: normal from the first to the second core.  Reads support.vertex, which must be that of the direction n.
+    n: normal from the first to the second core.  Reads: support.vertex, of the support point along n.
     """
     kind = d1.shapes.type[side]
     direction = to_shape(d1, side, n if side == 0 else -n)
@@ -307,18 +313,18 @@ def store_nearest_point(m1, d1, edge1, edge2, size):
 
 @kernel
 def may_touch_cap(m1, d1, side, z):
-    """Returns whether the normal may be the axis z of a cylinder, the core of `side`, which then touches with its cap.
+    """Returns whether the cylinder `side` may touch with its cap, so that the normal is its axis z.
 
-    Not if the other core has a single nearest point, outside of the cap.  z: unit vector from the first core to the
-    second.
+    It may not if the other core has a single nearest point along z, which is outside of the cap.
+    z: unit vector along the axis, from the first core to the second.
     """
     support = support_along(m1, d1, z)
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
-    # other_point: the other core's support point, from the centre of the cap;  support = a - b, support.first = a
-    # cap of the first core, with its centre at half z: the point is b = a - support
+    # other_point: the other core's support point, relative to the centre of the cap
+    # a cap of the first core has its centre at half z; the other core's point is b = a - (a - b)
     other_point = fma(-half, z, d1.support.first[0] - support)
     if side == 1:
-        # cap of the second core, with its centre at pos - half z: the point is a
+        # a cap of the second core has its centre at pos - half z; the other core's point is a
         other_point = fma(half, z, d1.support.first[0]) - d1.convex.pos[0]
     # squared distance from the axis
     distance_squared = dot(other_point, other_point) - dot(other_point, z) * dot(other_point, z)
@@ -342,7 +348,7 @@ def polish(m1, d1):
     count1, edge1, second_edge1 = simplex_edges(d1, side=0)
     count2, edge2, second_edge2 = simplex_edges(d1, side=1)
 
-    # faces, then two edges; two edges of one core span its face
+    # strategies that fix the normal: a face of one core, spanned by two of its edges; a cap; an edge of each core
     if count1 == 2:
         exists, normal = normal_of_edges(edge1, second_edge1, start)
         if exists:
@@ -360,21 +366,20 @@ def polish(m1, d1):
                 if along < 0.0:
                     z = -z
                 if may_touch_cap(m1, d1, side, z):
-                    # FACE_FIRST + 1 is FACE_SECOND
+                    # FACE_FIRST + 1 is FACE_SECOND; the axis needs no iteration, so it counts as converged
                     try_method(m1, d1, z, settled=1, method=FACE_FIRST + side, slack=slack)
     if count1 > 0 and count2 > 0:
         exists, normal = normal_of_edges(edge1, edge2, start)
         if exists:
             try_method(m1, d1, normal, settled=1, method=CROSSED, slack=slack)
 
-    # an edge, then none
+    # strategies by Newton's method: orthogonal to an edge of one core, then unconstrained
     if count1 > 0:
         normal, settled = descend(m1, d1, start, edge1, is_bound=1)
         try_method(m1, d1, normal, settled, ALONG_FIRST, slack)
     if count2 > 0:
         normal, settled = descend(m1, d1, start, edge2, is_bound=1)
         try_method(m1, d1, normal, settled, ALONG_SECOND, slack)
-    # unconstrained: the edge is not used
     normal, settled = descend(m1, d1, start, Vec3(zeros(3)), is_bound=0)
     try_method(m1, d1, normal, settled, FREE, slack)
     store_nearest_point(m1, d1, edge1, edge2, size)

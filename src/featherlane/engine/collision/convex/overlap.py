@@ -42,9 +42,9 @@ def feature_height(d1, side, x, y):
         edge_x, edge_y = end[0] - corner[0], end[1] - corner[1]
         edge_squared = edge_x * edge_x + edge_y * edge_y
         if edge_squared > 0.0:
-            height = corner[2] + (end[2] - corner[2]) * (
-                ((x - corner[0]) * edge_x + (y - corner[1]) * edge_y) / edge_squared
-            )
+            rise = end[2] - corner[2]
+            t = ((x - corner[0]) * edge_x + (y - corner[1]) * edge_y) / edge_squared
+            height = corner[2] + rise * t
     else:
         normal = d1.feature.normal[side]
         height = corner[2] - (normal[0] * (x - corner[0]) + normal[1] * (y - corner[1])) / normal[2]
@@ -53,10 +53,11 @@ def feature_height(d1, side, x, y):
 
 @kernel
 def measure_overlap(d1, x, y):
-    """Returns (height, distance) at positions in both features, halfway between them; FAR beyond the limit.
+    """Returns (height, distance) of the features at positions that are in both; the distance is FAR beyond the limit.
 
-    The distance is the difference of their heights, at least the signed distance of the shapes: no point is deeper.
-    Two nearly parallel edges would be, away from their crossing.
+    The height is halfway between the features, the distance is the difference of their heights.  It is raised to the
+    signed distance of the shapes, because no point is deeper; the lines of two nearly parallel edges are, away from
+    their crossing.
     """
     low, high = feature_height(d1, 0, x, y), feature_height(d1, 1, x, y)
     dist = high - low
@@ -66,7 +67,10 @@ def measure_overlap(d1, x, y):
 
 @kernel
 def measure_places(d1, rows):
-    """Computes height and distance at each position of clip.place, FAR if it is invalid; rows: number of its rows."""
+    """Stores height and distance at each position of clip.place; the distance of an invalid one remains FAR.
+
+    rows: number of rows of eight positions.
+    """
     places = eights(d1.clip.place)
     for row in range(rows):
         height, dist = measure_overlap(d1, places[row], places[row + ROWS])
@@ -86,13 +90,13 @@ def is_new_position(d1, x, y):
     """Returns whether the position is apart from all candidates."""
     count, points = d1.clip.count[0], d1.clip.point
     rows = eights(d1.clip.point)
-    # the last ones first: edges that meet duplicate one of these
+    # first the last candidates, after the full rows: a duplicate is often among these, where two edges meet
     for i in range(count - 1, 8 * (count // 8) - 1, -1):
         offset_x = points[i] - x
         offset_y = points[i + CAPACITY] - y
         if offset_x * offset_x + offset_y * offset_y < SAME * SAME:
             return False
-    # the others, eight at once
+    # the full rows, eight candidates at once
     for i in range(count // 8):
         offset_x = rows[i] - x
         offset_y = rows[i + CAPACITY // 8] - y
@@ -103,7 +107,10 @@ def is_new_position(d1, x, y):
 
 @kernel
 def add_place(d1, x, y, z, dist, least):
-    """Adds a candidate at a position if it is near enough and new; returns the smaller of `least` and its distance."""
+    """Adds a candidate at a position if `dist` is valid and the position new; returns the least distance so far.
+
+    least: the least distance before.
+    """
     if dist < FAR and d1.clip.count[0] < CAPACITY and is_new_position(d1, x, y):
         add_candidate(d1, x, y, z, dist)
         if dist < least:
@@ -115,9 +122,9 @@ def add_place(d1, x, y, z, dist, least):
 def add_row_place(d1, i, least):
     """Adds position i of `clip.place` as a candidate if it is valid and new; returns the least distance so far.
 
-    Its x, y, height and distance are 8 ROWS values apart.   least: the least distance before.
+    least: the least distance before.
     """
-    stride = 8 * ROWS
+    stride = 8 * ROWS  # from x to y, from y to the height, from the height to the distance
     x = d1.clip.place[i]
     y = d1.clip.place[i + stride]
     z = d1.clip.place[i + 2 * stride]
@@ -133,14 +140,15 @@ def add_places(d1, edges, corners):
     corners: number of corners, in the rows after the edges.
     """
     least = FAR
-    first = 2 * ((edges + 7) // 8)
-    measure_places(d1, first + (corners + 7) // 8)
+    edge_rows = 2 * ((edges + 7) // 8)
+    measure_places(d1, edge_rows + (corners + 7) // 8)
     for k in range(edges):
-        i = k + 8 * (k // 8)  # start of edge k; its end is in the next row
+        # the start of edge k: two rows precede for each eight edges; the edge's end is in the next row
+        i = k + 8 * (k // 8)
         least = add_row_place(d1, i, least)
         least = add_row_place(d1, i + 8, least)
-    for k in range(8 * first, 8 * first + corners):
-        least = add_row_place(d1, k, least)
+    for i in range(8 * edge_rows, 8 * edge_rows + corners):
+        least = add_row_place(d1, i, least)
     return least
 
 
@@ -166,7 +174,7 @@ def meet_edge(sign, corner, edge, a, e):
 
     Args:
         sign: 1 for a counterclockwise polygon, else -1.
-        edge: two coordinates, and the tolerance by which a point may be outside, times the edge's length.
+        edge: two coordinates of its vector, and the distance by which a point may be outside, times the edge's length.
 
     t: where the line crosses the edge's line; enters, leaves: whether it does so inwards or outwards; misses: whether
     it is parallel to the edge and outside.
@@ -188,7 +196,7 @@ def cut_by_polygon(d1, side, sign, a, e):
     """
     first = 3 * RUN * side
     points, edges = d1.feature.point, d1.feature.edge
-    # 0 and 1 with the width of a
+    # 0 and 1 with the width of a: `where` of a mask that is false
     lo, hi = where(a[0] < a[0], a[0], 0.0), where(a[0] < a[0], a[0], 1.0)
     misses = lo > hi
     for i in range(first, first + d1.feature.count[side]):
@@ -215,6 +223,7 @@ def cut_by_disc(d1, side, a, e):
     along = offset_x * e[0] + offset_y * e[1]
     discriminant = along * along - edge_squared * (offset_x * offset_x + offset_y * offset_y - radius * radius)
     meets = (edge_squared > 0.0) & (discriminant >= 0.0)
+    # 0 and 1 replace values that would give NaN: without a crossing the result is not used
     root = sqrt(where(meets, discriminant, 0.0))
     edge_squared = where(meets, edge_squared, 1.0)
     lo = (-along - root) / edge_squared
@@ -226,9 +235,10 @@ def cut_by_disc(d1, side, a, e):
 
 @kernel
 def cut_edges(d1, side):
-    """Stores where the edges of the feature of `side` enter and leave the other one, which is a polygon or a disc.
+    """Stores where the edges of the feature of `side` enter and leave the other shape's feature, a polygon or a disc.
 
-    Writes to clip.place, for each row of eight edges, a row of the points where they enter and one where they leave.
+    Writes to clip.place, for each row of eight edges, a row of positions where they enter and a row where they leave.
+    The distance is 0, or FAR for an edge that is completely outside.
     """
     other = 1 - side
     first_row = 3 * RUN // 8 * side
@@ -242,24 +252,24 @@ def cut_edges(d1, side):
             lo, hi = cut_by_disc(d1, other, a, e)
         else:
             lo, hi = cut_by_polygon(d1, other, sign, a, e)
-        invalid = where(lo <= hi, 0.0, FAR)
+        distance = where(lo <= hi, 0.0, FAR)
         x, y = a[0] + lo * e[0], a[1] + lo * e[1]
-        places[2 * row], places[2 * row + ROWS], places[2 * row + 3 * ROWS] = x, y, invalid
+        places[2 * row], places[2 * row + ROWS], places[2 * row + 3 * ROWS] = x, y, distance
         x, y = a[0] + hi * e[0], a[1] + hi * e[1]
-        places[2 * row + 1], places[2 * row + 1 + ROWS], places[2 * row + 1 + 3 * ROWS] = x, y, invalid
+        places[2 * row + 1], places[2 * row + 1 + ROWS], places[2 * row + 1 + 3 * ROWS] = x, y, distance
 
 
 @kernel
 def store_corners_inside(d1, side, count, place_row):
-    """Stores in clip.place the corners of a feature, FAR unless inside the other feature, which is a polygon.
+    """Stores corners of a feature in clip.place, with distance 0 inside the other shape's polygon, FAR outside.
 
     Args:
         side: the polygon whose corners are stored, or the disc, with the points on its rim.
         count: number of its corners.
         place_row: first row of clip.place to write.
     """
-    # of the corners that are tested: rows of eight;  of the other feature: single values
     other = 1 - side
+    # the tested corners are read in rows of eight, the other feature's corners and edges as single values
     first_row = 3 * RUN // 8 * side
     run = RUN // 8
     first_edge = 3 * RUN * (1 - side)
@@ -281,7 +291,7 @@ def store_corners_inside(d1, side, count, place_row):
 
 @kernel
 def store_rim_inside(d1, side, place_row):
-    """Stores in clip.place the points on the rim of a disc, FAR unless inside the other feature, a disc.
+    """Stores points on the rim of a disc in clip.place, with distance 0 inside the other shape's disc, FAR outside.
 
     place_row: first row of clip.place to write.
     """
@@ -298,7 +308,10 @@ def store_rim_inside(d1, side, place_row):
 
 @kernel
 def segment_with_face(d1, side):
-    """Adds the overlap of a segment, the feature of `side`, and the other one, a face; returns the least distance."""
+    """Adds the overlap of the segment of `side` and the other shape's face as candidates; returns the least distance.
+
+    The candidates are the ends of the part of the segment over the face.
+    """
     other = 1 - side
     start_x, start_y, _ = load_corner(d1, side, 0)
     end_x, end_y, _ = load_corner(d1, side, 1)
@@ -329,7 +342,7 @@ def segment_with_segment(d1):
     pq_squared = pq_x * pq_x + pq_y * pq_y
     cross_product = ab_x * pq_y - ab_y * pq_x
     least = FAR
-    # sine of the angle between the segments below EDGE
+    # the segments are nearly parallel: the sine of their angle is below EDGE
     if cross_product * cross_product < EDGE * EDGE * (ab_squared * pq_squared):
         lo = ((p_x - a_x) * ab_x + (p_y - a_y) * ab_y) / ab_squared
         hi = ((q_x - a_x) * ab_x + (q_y - a_y) * ab_y) / ab_squared
@@ -343,7 +356,9 @@ def segment_with_segment(d1):
 
 @kernel
 def disc_with_disc(d1):
-    """Adds the crossings of two rims about a and b, and points of each inside the other; returns the least distance.
+    """Adds the crossings of two discs' rims, and points of each rim in the other disc; returns the least distance.
+
+    The discs have the middles a and b.
 
     Relative to the length and direction of ab, the rims cross at t = (1 + (radius1^2 - radius2^2) / |ab|^2) / 2 along
     ab, and at +- sqrt(radius1^2 / |ab|^2 - t^2) across it.
@@ -360,7 +375,7 @@ def disc_with_disc(d1):
         height_squared = radius1 * radius1 / ab_squared - t * t
         if height_squared >= 0.0:
             height = sqrt(height_squared)
-            # foot +- height (-ab_y, ab_x)
+            # the crossings are foot +- height (-ab_y, ab_x)
             foot_x, foot_y = a_x + t * ab_x, a_y + t * ab_y
             offset_x, offset_y = height * ab_y, height * ab_x
             least = add_ends(d1, foot_x - offset_x, foot_y + offset_y, foot_x + offset_x, foot_y - offset_y)
@@ -372,7 +387,7 @@ def disc_with_disc(d1):
 
 @kernel
 def edges_and_corners(d1, side):
-    """Adds the edges of one side clipped by the other, and corners of the other inside the face of this side.
+    """Adds the ends of the edges of `side`, clipped by the other feature, and the other's corners inside this polygon.
 
     For two polygons these are corners of the second inside the first, crossings of edges, and corners of the
     first inside the second; for a disc and a polygon, crossings of edges with the rim, and points of the rim.  Returns

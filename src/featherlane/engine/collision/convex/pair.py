@@ -69,7 +69,7 @@ def first_witness(d1):
 
 @kernel
 def vertices_of_simplex(d1, side):
-    """Returns the three vertices of a core that form the simplex's points; of two points the second is repeated."""
+    """Returns a core's vertex indices of the simplex's two or three points; of two points, the second is repeated."""
     vertex1, vertex2 = d1.simplex.vertex[0, side], d1.simplex.vertex[1, side]
     vertex3 = d1.simplex.vertex[2, side] if d1.simplex.count[0] == 3 else vertex2
     return vertex1, vertex2, vertex3
@@ -100,7 +100,7 @@ def search(m1, d1):
             d1.convex.dist[0] = length
             d1.convex.normal[0] = normal
             d1.convex.witness[0] = first_witness(d1)
-        # a proof is cached for pairs with a contact only
+        # a proof is cached only for pairs with a contact
         if length <= d1.gjk.reach[0]:
             keep_proof(m1, d1)
     else:
@@ -112,8 +112,8 @@ def search(m1, d1):
 def shapes_to_world(d1):
     """Converts the result in convex.* from cores to shapes, and from the first shape's frame to world axes.
 
-    The witness points are point + radius1 normal and point + (dist - radius2) normal, with the first core's nearest
-    point.
+    The witness points are point + radius1 normal and point + (dist - radius2) normal; `point` is the first core's
+    nearest point, and dist the distance of the cores.
     """
     radius1, radius2 = core_radius(d1, side=0), core_radius(d1, side=1)
     mat, dist = d1.shapes.mat[0], d1.convex.dist[0]
@@ -136,14 +136,14 @@ def closest_from_pose(m1, d1):
     search(m1, d1)
     if curved and d1.convex.dist[0] < NO_DISTANCE:
         polish(m1, d1)
-        # no strategy of Newton's method was better: searches again with finer tolerances
+        # way 0: polish found nothing better.  Searches again with finer tolerances
         if d1.convex.way[0] == 0:
             d1.gjk.gap[0], d1.epa.gap[0] = GJK_EXACT, EPA_FINE
             search(m1, d1)
             if d1.convex.dist[0] < NO_DISTANCE:
                 polish(m1, d1)
     if d1.convex.dist[0] < NO_DISTANCE:
-        # two shapes that touch in a line have no unique nearest points; if the facet is known, it determines them
+        # shapes that touch along lines or faces have no unique nearest points; a known facet determines them
         touch_in_lines = d1.facet.kind[0] == NO_FACET and touch_along_lines(m1, d1)
         shapes_to_world(d1)
         if touch_in_lines:
@@ -161,7 +161,7 @@ def closest(m1, d1):
     Writes: convex.dist [m], convex.normal (3,), convex.witness [m], world axes; shapes.slack, 0.
     Scratch: convex.*, support.*, gjk.*, epa.*, facet.*, feature.*, recall.*.
     """
-    # no cache entry, no slack
+    # without the pair's cache entry, and without slack
     d1.recall.pair[0], d1.shapes.slack[0] = 0, 0.0
     look_from_first(d1)
     closest_from_pose(m1, d1)

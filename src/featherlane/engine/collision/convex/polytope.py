@@ -21,7 +21,7 @@ from featherlane.engine.collision.convex.support import support_along, unit_axis
 
 FACES = 512  # capacity
 GROWN = 1e30  # key of a face that is excluded from the search
-TINY = 1e-300  # m^4
+TINY = 1e-300  # m^4: least squared normal that is divided by
 FLAT = 1e-10  # height of the first tetrahedron, relative to the size, below which the difference is flat
 THICK = 1e-3  # height of a simplex of four points, relative to the size, below which another fourth one is searched
 
@@ -37,9 +37,10 @@ def keep_vertex(d1, v):
 
 @kernel
 def make_face(d1, face, vertex1, vertex2, vertex3):
-    """Creates a face from three vertices, counterclockwise from outside.
+    """Stores a face with three vertices a, b, c, counterclockwise from outside.
 
-    Normal (b - a) x (c - a), normalized; offset normal . c.  A face without area has the key GROWN: never nearest.
+    Its normal is (b - a) x (c - a), normalized; its offset is normal . c.  A face without area has the offset and the
+    key GROWN, so it is never the nearest.
     Writes: epa.corner, epa.normal, epa.offset, epa.key, epa.mark.
     """
     d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2] = vertex1, vertex2, vertex3
@@ -65,23 +66,24 @@ def normal_of_face(d1, f):
 def make_faces(d1, nface):
     """Computes the planes of faces 0 .. nface - 1, at most 64, from their corners `epa.corner`, eight at once.
 
-    A face without area has the key GROWN.   Writes: epa.normal, epa.offset, epa.key, epa.mark.
+    A face without area has the offset and the key GROWN.   Writes: epa.normal, epa.offset, epa.key, epa.mark.
 
-    All corners are stored before the first ones are loaded: a load of eight waits for recent stores of one.
-    epa.place (8, 9, 8) has for each group of eight faces nine rows of eight: x, y, z of corner a, of b, of c.
+    The corners of all faces are copied to epa.place before any is loaded from it, because a load of eight values waits
+    for recent stores of single values.  epa.place (8, 9, 8) has nine rows of eight values for each group of eight
+    faces: x, y, z of corner a, then of b, then of c.
     """
     normals = eights(d1.epa.normal)
     corners = eights(d1.epa.place)
     keys = eights(d1.epa.key)
     offsets = eights(d1.epa.offset)
-    run = FACES // 8
+    run = FACES // 8  # rows of eight values of each coordinate in epa.normal
     for group in range((nface + 7) // 8):
         for lane in range(8):
             face = min(8 * group + lane, nface - 1)  # the last face fills the last group
             d1.epa.mark[8 * group + lane] = 0
             for corner in unrolled(range(3)):
                 x, y, z = d1.epa.point[d1.epa.corner[face, corner]]
-                # row 3 corner + coordinate of the group
+                # x is row 3 corner of the group's nine rows of eight values; y and z are the next rows
                 place = 72 * group + 24 * corner + lane
                 d1.epa.place[place], d1.epa.place[place + 8], d1.epa.place[place + 16] = x, y, z
     for group in range((nface + 7) // 8):
@@ -92,17 +94,19 @@ def make_faces(d1, nface):
         normal_squared = dot(normal, normal)
         normal = where(normal_squared > 0.0, 1.0 / sqrt(fmax(normal_squared, TINY)), 1.0) * normal
         offset = where(normal_squared > 0.0, dot(normal, c), GROWN)
-        # each coordinate of epa.normal has `run` rows
         normals[group], normals[group + run], normals[group + 2 * run] = normal
         offsets[group], keys[group] = offset, offset
-    # the rest of the last group is no face
+    # the remaining places of the last group hold no face
     for face in range(nface, 8 * ((nface + 7) // 8)):
         d1.epa.key[face] = GROWN
 
 
 @kernel
 def open_group(d1, face):
-    """Sets the keys of a group of eight faces to GROWN if the face is its first: searches read whole groups."""
+    """Sets the keys of the next eight faces to GROWN if `face` is the first of a group of eight.
+
+    Searches for the least key read whole groups.
+    """
     if face % 8 == 0:
         keys = eights(d1.epa.key)
         keys[face // 8] = GROWN
@@ -110,25 +114,29 @@ def open_group(d1, face):
 
 @kernel
 def set_neighbours(d1, face, beyond0, beyond1, beyond2):
-    """Sets the edges of other faces that coincide with edges 0, 1 and 2 of a face, each as 4 face + edge."""
+    """Stores, for edges 0, 1 and 2 of a face, the same edge of the adjacent face, as 4 face + edge."""
     d1.epa.neighbour[face, 0], d1.epa.neighbour[face, 1], d1.epa.neighbour[face, 2] = beyond0, beyond1, beyond2
 
 
 # ---- the first tetrahedron -------------------------------------------------------------------------------------------
 @kernel
 def axis_across(e):
-    """Returns the coordinate axis along which e has the smallest part."""
+    """Returns the unit vector of the coordinate axis along which e has the smallest component."""
     x, y, z = fabs(e)
     return unit_axis(0 if x <= y and x <= z else 1 if y <= z else 2, 1.0)
 
 
 @kernel
 def second_vertex(m1, d1, size):
-    """Finds vertex 1, apart from vertex 0, by support points along +-x, +-y, +-z; returns the vertex count."""
+    """Finds vertex 1, away from vertex 0, by support points along +-x, +-y, +-z; returns the number of vertices.
+
+    This is 1 if no such vertex exists, else 2.
+    """
     count = 1
     vertex0 = d1.epa.point[0]
     for k in range(6):
         if count == 1:  # no vertex was found yet
+            # +x, -x, +y, -y, +z, -z
             edge = support_along(m1, d1, unit_axis(k // 2, 1.0 - 2.0 * (k & 1))) - vertex0
             if dot(edge, edge) > (FLAT * size) * (FLAT * size):
                 keep_vertex(d1, 1)
@@ -138,21 +146,24 @@ def second_vertex(m1, d1, size):
 
 @kernel
 def third_vertex(m1, d1, size):
-    """Finds vertex 2, off the line of the first two, along directions orthogonal to it; returns the vertex count."""
+    """Finds vertex 2, off the line of vertices 0 and 1, along directions orthogonal to it; returns the vertex count.
+
+    This is 2 if no such vertex exists, else 3.
+    """
     count = 2
     vertex0 = d1.epa.point[0]
     edge = d1.epa.point[1] - vertex0
     across = cross(edge, axis_across(edge))
     across2 = cross(edge, across)
-    # as long as `across`
+    # gives across2 the length of `across`
     across2 = sqrt(dot(across, across) / dot(across2, across2)) * across2
     for k in range(4):
         if count == 2:  # no vertex was found yet
-            sign = 1.0 - 2.0 * (k & 1)
+            sign = 1.0 - 2.0 * (k & 1)  # +across, -across, +across2, -across2
             direction = across if k < 2 else across2
             offset = support_along(m1, d1, sign * direction) - vertex0
-            offset = cross(offset, edge)  # its length is the distance from the line times |edge|
-            if dot(offset, offset) > (FLAT * size) * (FLAT * size) * dot(edge, edge):
+            area = cross(offset, edge)  # its length is the distance from the line times |edge|
+            if dot(area, area) > (FLAT * size) * (FLAT * size) * dot(edge, edge):
                 keep_vertex(d1, 2)
                 count = 3
     return count
@@ -168,18 +179,21 @@ def plane_of_three(d1):
 
 @kernel
 def fourth_vertex(m1, d1, size):
-    """Finds vertex 3, off the plane of the first three, on the side of the larger extent; returns the vertex count."""
+    """Finds vertex 3, the farthest from the plane of vertices 0 to 2; returns the number of vertices.
+
+    This is 3 if the difference is flat, else 4.
+    """
     count = 3
     vertex0 = d1.epa.point[0]
     normal = plane_of_three(d1)
-    # the support point along the normal, unless that along -normal is farther from the plane
-    up = dot(support_along(m1, d1, normal) - vertex0, normal)
+    # the support point along the normal, replaced by that along -normal if this is farther from the plane
+    height = dot(support_along(m1, d1, normal) - vertex0, normal)
     keep_vertex(d1, 3)
-    down = dot(vertex0 - support_along(m1, d1, -normal), normal)
-    if down > up:
+    depth = dot(vertex0 - support_along(m1, d1, -normal), normal)
+    if depth > height:
         keep_vertex(d1, 3)
-        up = down
-    if up > FLAT * size:
+        height = depth
+    if height > FLAT * size:
         count = 4
     return count
 
@@ -196,7 +210,7 @@ def first_tetrahedron(m1, d1, size):
         d1.epa.first[k] = d1.simplex.first[k]
         d1.epa.vertex[k, 0], d1.epa.vertex[k, 1] = d1.simplex.vertex[k, 0], d1.simplex.vertex[k, 1]
 
-    # vertices that add no dimension are removed from a flat simplex
+    # keeps the first vertices that span a line, a plane, and a volume; `not >` also rejects NaN
     vertex0 = d1.epa.point[0]
     if count > 1:
         edge = d1.epa.point[1] - vertex0
@@ -227,7 +241,8 @@ def close_tetrahedron(d1):
     vertex0 = d1.epa.point[0]
     normal = cross(d1.epa.point[1] - vertex0, d1.epa.point[2] - vertex0)
     vertex1, vertex2 = (2, 1) if dot(normal, d1.epa.point[3] - vertex0) > 0.0 else (1, 2)
-    # vertex 3 lies behind face 0, which has the vertices 0, vertex1, vertex2; each other face shares an edge with it
+    # face 0 has the vertices 0, vertex1, vertex2, in the order that puts vertex 3 behind it; faces 1 to 3 have vertex 3
+    # and one edge of face 0
     make_face(d1, 0, 0, vertex1, vertex2)
     make_face(d1, 1, 0, 3, vertex1)
     make_face(d1, 2, vertex1, 3, vertex2)

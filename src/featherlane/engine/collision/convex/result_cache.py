@@ -45,7 +45,7 @@ HEADER, ENTRY, PROOF = 8, 8, 48  # lengths in values
 # offsets in the header: index of the next proof; counts of pairs solved by each method
 NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH, BY_GROWTH = range(5)
 KEY, DIRECTION, HEIGHT, SIZE, KINDS, VERTEX = 0, 1, 4, 5, 6, 7  # offsets in an entry
-PLACE = 1  # offset of the index of a proof, in place of the direction
+PLACE = 1  # offset of the index of a proof, which replaces the direction if the key is negative
 BYTES = 8  # of a value
 BITS20 = 1 << 20  # more than any number of meshes
 MOST_ENTRIES, MOST_PROOFS = 512, 32  # per world
@@ -82,7 +82,7 @@ def forget_all(arrays: dict[str, np.ndarray]) -> None:
 
 @kernel
 def find_entry(d, lane, pair_number):
-    """Finds the entry of a pair in the cache of one world; pair_number determines its place.
+    """Stores the address of a pair's entry in the cache of one world; pair_number determines the entry's place.
 
     Reads: recall_address, the address of each world's cache.
     Writes: recall.pair[0], the address of the entry, 0 without a cache; recall.pair[1], the address of the memory.
@@ -90,7 +90,7 @@ def find_entry(d, lane, pair_number):
     memory = d.recall_address[lane]
     entry = 0
     if memory != 0 and d.nrecall > 0:
-        # nrecall is a power of two
+        # pair_number modulo nrecall, which is a power of two
         entry = memory + BYTES * (HEADER + ENTRY * (pair_number & (d.nrecall - 1)))
     d.recall.pair[0], d.recall.pair[1] = entry, memory
 
@@ -105,7 +105,7 @@ def count_method(d1, method):
 
 @kernel
 def shapes_code(d1):
-    """Returns a code of the types and meshes of two shapes: types below 16; meshes, -1 for none, below 2^20."""
+    """Returns a code of the types and meshes of both shapes; types are below 16, meshes (-1 for none) below 2^20."""
     code = (d1.shapes.type[0] * 16 + d1.shapes.type[1]) * BITS20 + (d1.shapes.data[0] + 1)
     return code * BITS20 + (d1.shapes.data[1] + 1)
 
@@ -113,14 +113,17 @@ def shapes_code(d1):
 # ---- apart -----------------------------------------------------------------------------------------------------------
 @kernel
 def first_reach(m1, d1, u):
-    """Returns (height, distance from its centre) of the first core's farthest point along u, in its frame."""
+    """Returns (u . point, |point|) of the first core's farthest point along u, in the frame of the first shape."""
     point, _ = core_support(m1, d1, 0, u)
     return dot(point, u), sqrt(dot(point, point))
 
 
 @kernel
 def second_support(m1, d1, direction, vertex):
-    """Returns (point, vertex): `core_support` of the second core, for a convex hull by climbing from a given vertex."""
+    """Returns (point, vertex): the second core's farthest point along a direction, in its frame, and its index.
+
+    On an exactly convex hull it is found by climbing from the given vertex, unless this is NO_VERTEX.
+    """
     if vertex >= 0 and d1.shapes.type[1] == MESH and is_convex(m1, d1, side=1):
         mesh = d1.shapes.data[1]
         first, count = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
@@ -143,7 +146,7 @@ def is_apart_as_before(m1, d1):
         entry = scalars(d1, d1.recall.pair[0])
         if entry[KEY] == 1.0 * d1.recall.key[0] and entry[KINDS] == 1.0 * shapes_code(d1):
             direction = Vec3(entry[DIRECTION : DIRECTION + 3])
-            # of the first core's farthest point: height along the direction, and distance from its centre
+            # of the first core's farthest point: the height along the direction, and the distance from its centre
             height, first_size = entry[HEIGHT], entry[SIZE]
             # shapes other than meshes may have different sizes in each step or world
             if d1.shapes.type[0] != MESH:
@@ -166,7 +169,7 @@ def is_apart_as_before(m1, d1):
 
 @kernel
 def remember_apart(m1, d1, direction):
-    """Caches a direction along which the shapes were apart, of any length, in the frame of the first."""
+    """Caches a direction along which the shapes are apart, of any length, in the frame of the first shape."""
     if d1.recall.pair[0] != 0:
         entry = scalars(d1, d1.recall.pair[0])
         one = 1.0
@@ -192,7 +195,7 @@ def known_proof(d1):
     if d1.recall.pair[0] != 0:
         entry = scalars(d1, d1.recall.pair[0])
         key = 1.0 * d1.recall.key[0]
-        # the negative key: the entry holds the index of a proof; another pair may have replaced it since
+        # a negative key: the entry holds the index of a proof.  Another pair's proof may have replaced the pair's proof
         if entry[KEY] == -key:
             proof_address = proof_at(d1, whole(entry[PLACE]))
             proof = scalars(d1, proof_address)

@@ -60,7 +60,7 @@ ALIKE = 1e-3  # maximum difference of a face's normal and a search's; MuJoCo mer
 # ---- edges -----------------------------------------------------------------------------------------------------------
 @kernel
 def count_neighbours(m1, d1, side, vertex):
-    """Returns the number of vertices that edges of a core connect to a vertex."""
+    """Returns the number of a core's edges at one of its vertices."""
     shape = d1.shapes.type[side]
     count = 0
     if shape == MESH:
@@ -74,14 +74,13 @@ def count_neighbours(m1, d1, side, vertex):
 
 @kernel
 def neighbour(m1, d1, side, vertex, number):
-    """Returns the neighbour with this number of a vertex of a core."""
-    # of a segment the other end; of a box the corner whose bit `number` differs
+    """Returns the other end of edge `number` (from 0 to `count_neighbours` - 1) at a vertex of a core."""
     shape = d1.shapes.type[side]
-    other = 1 - vertex
+    other = 1 - vertex  # the ends of a capsule's segment are 0 and 1
     if shape == MESH:
         other = m1.hull_edge[m1.hull_edgeadr[m1.hull_vertadr[d1.shapes.data[side]] + vertex] + number]
     elif shape == BOX:
-        other = vertex ^ (1 << number)
+        other = vertex ^ (1 << number)  # the corner on the other side along axis `number`
     return other
 
 
@@ -124,17 +123,17 @@ def is_lower_around(m1, d1, side, vertex, normal, slope, slack):
             end = neighbour(m1, d1, side, vertex, k)
             edge = vertex_of(m1, d1, side, end) - position
             lower = lower and is_steep_or_on_facet(m1, d1, side, end, edge, normal, slope, slack)
-    # a search uses a face whose normal differs from its own by at most ALIKE, and its own from the facet's by at most
-    # ALIKE / 2 (`is_separate_facet`): within 2 ALIKE
+    # a search ends with a normal within ALIKE / 2 of the facet's (`is_separate_facet`), and uses a face whose normal is
+    # within ALIKE of the search's: within 2 ALIKE of the facet's
     face = face_towards(m1, d1, side, vertex, normal, 2.0 * ALIKE) if lower else NO_FACE
     return lower and (face == NO_FACE or is_distinct_face(m1, d1, side, face))
 
 
 @kernel
-def has_edge_along(m1, d1, side, vertex, direction):
+def has_edge_orthogonal_to(m1, d1, side, vertex, direction):
     """Returns whether a vertex of a core has an edge nearly orthogonal to a direction: sine up to 2 PARALLEL.
 
-    This is twice the sine up to which a search uses such an edge (`edge_orthogonal_to`).
+    A search uses such an edge up to half this sine (`edge_orthogonal_to`).
     """
     position = vertex_of(m1, d1, side, vertex)
     found = False
@@ -149,22 +148,25 @@ def has_edge_along(m1, d1, side, vertex, direction):
 def is_distinct_face(m1, d1, side, face):
     """Returns whether a search that ends at this facet cannot end with a box's nearly parallel face instead.
 
-    `settle_on_facet` uses a face of this core in two cases: a face or an edge of the other core is parallel to it, or
-    all three points that were found have one vertex of the other core and different ones of the box.  The second case
-    is excluded if the facet is a crossing of edges or has a single vertex of the box; the first one is tested here.  A
-    hull may have several nearly parallel faces, so its faces are never distinct.
+    `settle_on_facet` uses the box's face in two cases:
+
+    (a) a face or an edge of the other core is parallel to it;
+    (b) the three points of the search have different vertices of the box, but a single vertex of the other core.
+
+    (b) is excluded if the facet is a crossing of edges, or has a single vertex of the box.  Then (a) is tested.
+    A hull may have several nearly parallel faces, so its faces are never distinct.
     """
     other = 1 - side
-    # excludes the second case: the facet is a crossing, or has a single vertex of the box, which is stored twice
+    # (b); a single vertex is stored three times
     distinct = d1.shapes.type[side] == BOX and (
         d1.facet.kind[0] == CROSSING or d1.facet.vertex[side, 0] == d1.facet.vertex[side, 2]
     )
     if distinct:
-        # excludes the first case: nothing of the other core is parallel to the box's face
+        # (a)
         normal_in_other = turned_into(d1, other, box_face_normal(face))
         if has_face(d1, other):
-            # the facet's face of the other core; only a hull's face and its edges can be tested, because against
-            # another box's face a search may end with two faces
+            # the facet's face of the other core must be a hull's, and neither this face nor an edge at its corners may
+            # be parallel to the box's face.  With two boxes, a search may end with two faces
             other_normal, _ = plane_of_face(m1, d1, other)
             sum_of_normals = normal_in_other + other_normal  # 0 for parallel faces that touch
             sine_squared = dot(sum_of_normals, sum_of_normals)
@@ -172,32 +174,34 @@ def is_distinct_face(m1, d1, side, face):
             other_face = d1.facet.vertex[other, 0]
             for k in range(m1.hull_polyvertnum[other_face] if distinct else 0):
                 vertex = m1.hull_polyvert[m1.hull_polyvertadr[other_face] + k]
-                distinct = distinct and not has_edge_along(m1, d1, other, vertex, normal_in_other)
+                distinct = distinct and not has_edge_orthogonal_to(m1, d1, other, vertex, normal_in_other)
         else:
-            # the facet's vertices of the other core
+            # no edge at one of the facet's vertices of the other core may be parallel to the box's face
             for k in range(3):
                 vertex = d1.facet.vertex[other, k]
-                distinct = distinct and not has_edge_along(m1, d1, other, vertex, normal_in_other)
+                distinct = distinct and not has_edge_orthogonal_to(m1, d1, other, vertex, normal_in_other)
     return distinct
 
 
 @kernel
 def edge_of_facet(m1, d1, side):
-    """Returns the vector along the facet's edge of a core, in its shape's frame; its ends are stored first and last."""
+    """Returns the vector along the facet's edge of a core, in the frame of its shape."""
+    # an edge is stored as i0, i1, i1
     vertex1, vertex2 = d1.facet.vertex[side, 0], d1.facet.vertex[side, 2]
     return vertex_of(m1, d1, side, vertex2) - vertex_of(m1, d1, side, vertex1)
 
 
 @kernel
 def error_of_facet(m1, d1, size):
-    """Returns the maximum distance of the facet's corners from its plane [m]."""
+    """Returns an upper bound of the distance of the facet's corners from its plane [m]."""
     kind = d1.facet.kind[0]
     total = 0.0 * size
     for side in range(2):
         if has_face(d1, side):
             error, _ = error_and_drop(m1, d1, side)
             total = total + error
-    if kind == FACES:  # instead of both errors: the limit up to which measure_facet accepts two faces
+    if kind == FACES:
+        # instead of both errors: the total error up to which measure_faces accepts two faces
         total = LEVEL * (WELL_INSIDE * size)
     elif kind == FACE_EDGE:
         # the height difference of the edge's ends
@@ -209,27 +213,27 @@ def error_of_facet(m1, d1, size):
 
 
 @kernel
-def is_separate_facet(m1, d1, size, inside):
-    """Returns whether no other vertex of the difference is near the facet's plane, and no other facet fits a search.
+def is_separate_facet(m1, d1, size, foot_margin):
+    """Returns whether no other vertex of the difference is near the facet's plane: every search ends at this facet.
 
-    A search ends within SETTLED of the depth.  Its final plane is thus rotated against the facet's by at most SETTLED
-    over the distance of the origin's projection from the facet's border, so it passes over a disc of this radius in the
-    facet.  Vertices below the facet's by a steeper slope are not on that plane.  The facet's vertices are one support
-    set of each core; by convexity, testing their edges is sufficient.  Edges of a face are tested at load time.
-    But faces are only nearly flat, so for an adjacent vertex that descends by less than twice PARALLEL the test fails.
-    It also fails on a hull that is only nearly convex, because support points may stop short of the highest vertex.
-    inside: distance of the origin's projection from the facet's border [m], of `measure_facet`.
+    A search ends within SETTLED * size of the depth.  The disc of radius foot_margin around the origin's projection is
+    in the facet, so the search's final plane is rotated against the facet's by a slope of at most slack / foot_margin.
+    Vertices that are below the facet by a steeper slope are not on that plane.  By convexity, testing the edges at the
+    facet's vertices is sufficient.  Edges of a face are tested at load time.
+    Faces are only nearly flat, and support points of a nearly convex hull may miss the highest vertex: in both cases,
+    the slope must be at least twice PARALLEL.
+
+    foot_margin: lower bound of the distance of the origin's projection from the facet's border [m] (`measure_facet`).
     """
     normal = d1.convex.normal[0]
     slack = SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
     normal_in_second = d1.convex.mat[0].T @ normal
-    slope = slack / inside
-    # nearly flat faces and nearly convex hulls need a steeper descent
+    slope = slack / foot_margin
     if has_face(d1, side=0) or has_face(d1, side=1) or not (is_convex(m1, d1, side=0) and is_convex(m1, d1, side=1)):
         slope = fmax(slope, 2.0 * PARALLEL)
-    # slack / inside bounds the angle between the facet's normal and a search's: below ALIKE / 2
-    isolated = slack < 0.5 * ALIKE * inside
-    # the facet's different vertices; duplicates follow each other
+    # the angle between the facet's normal and a search's is below ALIKE / 2
+    isolated = slack < 0.5 * ALIKE * foot_margin
+    # each vertex of the facet is tested once: equal ones follow each other
     for side, outward in ((0, normal), (1, -normal_in_second)):
         for k in range(0 if has_face(d1, side) else 3):
             if isolated and (k == 0 or d1.facet.vertex[side, k] != d1.facet.vertex[side, k - 1]):
@@ -240,7 +244,10 @@ def is_separate_facet(m1, d1, size, inside):
 # ---- where a search ended --------------------------------------------------------------------------------------------
 @kernel
 def edge_orthogonal_to(m1, d1, side, vertex, direction):
-    """Returns the end of the only edge from a vertex of a core orthogonal to a direction; -1: none or several."""
+    """Returns the end of a vertex's only edge that is orthogonal to a direction; -1 if it has none or several.
+
+    Orthogonal: the sine of the angle between the edge and the plane orthogonal to the direction is at most PARALLEL.
+    """
     position = vertex_of(m1, d1, side, vertex)
     count, end = 0, -1
     for k in range(count_neighbours(m1, d1, side, vertex)):
@@ -263,15 +270,16 @@ def settle_on_edge(m1, d1, side, face, vertex):
 
     Writes: facet.kind, facet.vertex; convex.* if valid.
     """
-    # the face for both cores: `plane_of_face` reads that of `side`; the edge's vertices replace the other's below
+    # sets the face for both cores, because `plane_of_face` reads facet.vertex[side]; the edge replaces it below
     set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
     normal, _ = plane_of_face(m1, d1, side)
     normal_in_other = turned_into(d1, 1 - side, normal)
     end = edge_orthogonal_to(m1, d1, 1 - side, vertex, normal_in_other)
     is_found = False
-    # the edge must be the only one from its other end, too, so that any search finds it
+    # from its other end, the edge must also be the only orthogonal one, so that a search from either end finds it
     if end >= 0 and edge_orthogonal_to(m1, d1, 1 - side, end, normal_in_other) == vertex:
         for k in range(3):
+            # stored as i0, i1, i1 with i0 < i1
             d1.facet.vertex[1 - side, k] = min(vertex, end) if k == 0 else max(vertex, end)
         is_found = measure_facet(m1, d1) > 0.0
     return is_found
@@ -279,23 +287,26 @@ def settle_on_edge(m1, d1, side, face, vertex):
 
 @kernel
 def fits_facet(m1, d1, kind, vertices1, vertices2):
-    """Sets the facet; returns whether the foot is well inside of it.   Writes: facet.*; convex.* if it is."""
+    """Sets the facet; returns whether the origin's projection is well inside of it.
+
+    Writes: facet.kind, facet.vertex; if it is inside, convex.*.
+    """
     set_facet(d1, kind, vertices1, vertices2)
     return measure_facet(m1, d1) > 0.0
 
 
 @kernel
 def settle_on_facet(m1, d1, vertices1, vertices2, normal):
-    """Sets the facet of three points of the difference, and replaces the search's result by values derived from it.
+    """Sets the facet that three points of the difference span, and replaces the search's result by the facet's.
 
     Kinds are tried in this order: two faces, a face and an edge, a face and a vertex, then the triangle or
     parallelogram of the points.
 
     Args:
-        vertices1, vertices2: the points' vertices of the first and of the second core; may contain duplicates.
-        normal: the normal that was found, in the frame of the first shape.
+        vertices1, vertices2: vertex indices of the three points a, and of the three points b, of the difference a - b.
+        normal: the search's, in the frame of the first shape.
 
-    Writes: facet.kind, facet.vertex, convex.*.  If the facet's normal differs from the given one, or the origin's
+    Writes: facet.kind, facet.vertex, convex.*.  If the facet's normal differs from the search's, or the origin's
     projection is not on the facet, facet.kind is NO_FACET, and convex.* is undefined.
     """
     is_found = False

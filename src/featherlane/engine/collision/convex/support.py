@@ -58,7 +58,7 @@ def is_convex(m1, d1, side):
 
 @kernel
 def signed(size, u):
-    """Returns (size with the sign of u, 1 if this sign is plus else 0)."""
+    """Returns (size, 1), or (-size, 0) if u < 0: a coordinate of a box's corner, and its bit in the vertex index."""
     return (-size, 0) if u < 0.0 else (size, 1)
 
 
@@ -122,12 +122,12 @@ def climb(m1, start, count, u, vertex):
 
     Args:
         start, count: first vertex of the hull in hull_vert, and number of its vertices.
-        vertex: where the search starts, counted from the hull's first vertex; as the result.
+        vertex: where the search starts; like the result, counted from the hull's first vertex.
     """
     best = dot(m1.hull_vert[start + vertex], u)
     for _ in range(count):
-        # neighbour: a value with the precision of best, because `where` selects it; -1 if no neighbour is higher
         here = start + vertex
+        # -1 if no neighbour is higher; a value with the precision of best, because `where` selects it
         neighbour = where(best < best, best, -1.0)
         for edge in range(m1.hull_edgeadr[here], m1.hull_edgeadr[here] + m1.hull_edgenum[here]):
             k = m1.hull_edge[edge]
@@ -156,9 +156,9 @@ def cell_of(u):
     elif z_size > x_size:
         face = 4
         major, minor1, minor2 = u[2], u[0], u[1]
-    # coordinates on the face, from -1 to 1, are mapped to 0 .. CELLS - 1
     if major > 0.0:
         face += 1
+    # the coordinates minor / |major| on the face, from -1 to 1, are mapped to 0 .. CELLS - 1
     scale = (0.5 * CELLS) / fabs(major)
     row = whole(clip(minor1 * scale + 0.5 * CELLS, 0.0, CELLS - 1.0))
     column = whole(clip(minor2 * scale + 0.5 * CELLS, 0.0, CELLS - 1.0))
@@ -179,12 +179,12 @@ def highest_prism_vertex(d1, u):
 
 @kernel
 def core_support(m1, d1, side, u):
-    """Returns (point, vertex) of the farthest point of the shape's core along u, both in the shape's own frame.
+    """Returns (point, vertex): the farthest point of the shape's core along u, in the shape's frame, and its index.
 
-    vertex: its index, NO_VERTEX on a curved shape.  Bit k of a box's vertex is 1 if coordinate k is positive.
-    All vertices are tested of a hull with up to ASK_ALL of them.  Of a larger hull, hull_start has the farthest vertex
-    along the middle of each cell of directions, where climbing starts.  In about one of three cases this is not the
-    result yet.
+    vertex: NO_VERTEX on a curved shape.  Bit k of a box's vertex is 1 if coordinate k is positive.
+    A hull with at most ASK_ALL vertices is searched completely.  On a larger hull, climbing starts at the vertex that
+    is farthest along the middle of u's cell of directions (hull_start).  For about two of three directions this vertex
+    is the result.
     """
     kind, size = d1.shapes.type[side], d1.shapes.size[side]
     vertex = NO_VERTEX
@@ -228,13 +228,13 @@ def look_from_first(d1):
 
 @kernel
 def turned_into(d1, side, v):
-    """Returns a vector of the other shape's frame in the frame of the shape of `side`."""
+    """Returns a vector in the frame of shape `side`; v is given in the frame of shape 1 - side."""
     return d1.convex.mat[0] @ v if side == 0 else d1.convex.mat[0].T @ v
 
 
 @kernel
 def moved_into(d1, side, x):
-    """Returns a point of the other shape's frame in the frame of the shape of `side`."""
+    """Returns a point in the frame of shape `side`; x is given in the frame of shape 1 - side."""
     mat, pos = d1.convex.mat[0], d1.convex.pos[0]
     return mat @ x + pos if side == 0 else mat.T @ (x - pos)
 
@@ -244,12 +244,12 @@ def support_point(m1, d1):
     """Computes the support point of the difference of the cores along `support.dir`, in the frame of the first shape.
 
     Reads:  shapes.*, convex.mat, convex.pos, support.dir (3,) of any length.
-    Writes: support.first (3,), the point of the first core; support.point (3,), less that of the second [m];
-            support.vertex (2,).
+    Writes: support.first (3,), the first core's support point a; support.point (3,), the difference a - b [m];
+            support.vertex (2,), the vertex indices of a and b.
     """
     u = d1.support.dir[0]
     point1, vertex1 = core_support(m1, d1, 0, u)
-    # along -u in the second shape's frame
+    # u in the second shape's frame; the second core's support point is that along -u
     u2 = d1.convex.mat[0].T @ u
     point2, vertex2 = core_support(m1, d1, 1, -u2)
     d1.support.first[0] = point1
@@ -259,9 +259,9 @@ def support_point(m1, d1):
 
 @kernel
 def support_along(m1, d1, u):
-    """Returns the support point of the difference along u, as a vector.
+    """Returns the support point a - b of the difference along u.
 
-    Writes: support.first, the point of the first core; support.point, the result; support.vertex, both vertex indices.
+    Writes: support.dir, u; support.first, a; support.point, a - b; support.vertex, the vertex indices of a and b.
     """
     d1.support.dir[0] = u
     support_point(m1, d1)

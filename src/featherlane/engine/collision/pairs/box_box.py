@@ -41,12 +41,14 @@ def extent(n, size):
 
 @kernel
 def best_face(R, p, q, size1, size2, slack):
-    """Returns (code, separation) of the face normal of least overlap, the first of equal ones.
+    """Returns (code, separation) of the face normal along which the boxes overlap least, the first of equal ones.
 
-    The separation is that of the boxes' projections.  If one exceeds the slack, the code is SEPARATED.
+    The separation is that of the boxes' projections on the normal, negative if they overlap.  If it exceeds the slack
+    along a normal, the code is SEPARATED.
     """
-    code, best = SEPARATED, -1e10  # less than any separation
-    # of each box: its first code, the other's centre and axes in its frame, its own and the other's half sides
+    code = SEPARATED
+    best = -1e10  # less than any separation
+    # for each box: the code of its axis 0; the other box's centre and axes in its frame; its half sides and the other's
     for faces, centre, axes, own, other in ((FACES1, p, R, size1, size2), (FACES2, q, R.T, size2, size1)):
         for k in range(3):
             gap = fabs(centre[k]) - own[k] - extent(axes.rows[k], other)
@@ -86,10 +88,9 @@ def store_edge_gaps(d1, R, p, size1, size2):
 
 @kernel
 def best_edges(d1, R, p, size1, size2, slack, face, depth):
-    """Returns (code, separation, unit vector) of the best of all axes, given the best face's code and separation.
+    """Returns (code, separation, n) of the best of all axes, n being the unit vector of an edge axis.
 
-    The unit vector is that of an edge axis.  face, depth: code and separation of the best face; the separation is
-    negative if the boxes overlap.
+    face, depth: code and separation of the best face normal (`best_face`).  For a face normal, n is undefined.
     Writes: box.axis, rows 3 to 14.
     """
     code, best = face, depth
@@ -104,21 +105,22 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
         # skips the three axes if none of them is better
         if any_((gaps - PREFERENCE * fabs(gaps) > best) & (gaps > depth)):
             for j in range(3):
-                at = 8 * (3 + 4 * i) + j  # lane j of row 3 + 4 i; the next rows are 8 apart
-                gap = flat_rows[at]
-                # better than the best axis so far by PREFERENCE, and than the best face
+                place = 8 * (3 + 4 * i) + j  # lane j of row 3 + 4 i; the vector is in lane j of the next three rows
+                gap = flat_rows[place]
+                # better than the best axis so far by PREFERENCE, and better than the best face
                 if (gap - PREFERENCE * fabs(gap) > best) & (gap > depth):
-                    pair = EDGES + 3 * i + j
-                    u = Vec3(flat_rows[at + 8], flat_rows[at + 16], flat_rows[at + 24])
-                    code, best, n = pair, gap, u
+                    edge_code = EDGES + 3 * i + j
+                    u = Vec3(flat_rows[place + 8], flat_rows[place + 16], flat_rows[place + 24])
+                    code, best, n = edge_code, gap, u
     return code, best, n
 
 
 @kernel
 def separating_axis(d1, R, p, q, size1, size2, slack):
-    """Returns (code, unit vector if an edge axis) of the axis of least overlap; SEPARATED if the boxes are apart.
+    """Returns (code, n) of the axis of least overlap, n being the unit vector of an edge axis, else undefined.
 
-    An edge axis close to the best face's normal, and hardly better, is rejected: the face yields more points.
+    The code is SEPARATED if the boxes are apart.  An edge axis that is close to the best face's normal, and hardly
+    better, is rejected, because the face yields more points.
     """
     store_axes(d1, R)  # box.axis, for best_edges
     face, depth = best_face(R, p, q, size1, size2, slack)
@@ -126,7 +128,7 @@ def separating_axis(d1, R, p, q, size1, size2, slack):
         return face, unit_vector(0)  # no edge axis: any vector
     code, best, n = best_edges(d1, R, p, size1, size2, slack, face, depth)
     if code >= EDGES:
-        # of the edge axis and the best face's normal: axis `face` of the first box, or axis face - FACES2 of the second
+        # between the edge axis and the best face's normal: axis `face` of box 1, or axis face - FACES2 of box 2
         cosine = n[face] if face < FACES2 else plain_dot3(n, R.columns[face - FACES2])
         if (fabs(cosine) > SAME) & (best < depth + BETTER * fabs(depth) + MINVAL):
             code = face

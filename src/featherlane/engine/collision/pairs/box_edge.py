@@ -10,28 +10,29 @@ Source: MuJoCo 4.0.1 mjc_BoxBox.
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.pairs.box_frame import plain_mat_mul_vec, plain_mat_t_mul_vec, unit_vector
 
-EITHER = 1e-9  # component of the axis below which both ends of a box count as equally far
+EITHER = 1e-9  # component of a direction below which both sides of a box count as equally far
 
 
 @kernel
-def farthest_coordinate(n, size, second):
-    """Returns the coordinate of a box's end that is farthest along n; `second` = 1: the other end, if equally far.
+def farthest_coordinate(n, size, take_other):
+    """Returns the coordinate, along one of a box's axes, of the side that is farthest along a direction: +-size.
 
-    n: component of a direction along one of the box's axes; size: half the box's side.
+    n: component of the direction along the axis; size: half side; take_other: 1 selects the opposite side if both
+    are equally far.
     """
     side = where(n >= 0.0, size, -size)
-    return -side if (second == 1) & (fabs(n) < EITHER) else side
+    return -side if (take_other == 1) & (fabs(n) < EITHER) else side
 
 
 @kernel
-def farthest_edge(n, size, k, second):
-    """Returns the middle of the edge along axis k that is farthest along n, in the box's frame.
+def farthest_edge(n, size, k, take_other):
+    """Returns the middle of the edge parallel to axis k that is farthest along n, in the box's frame.
 
-    size: half sides; second: 1 selects the other of two equally far edges.
+    n: direction in the box's frame; size: half sides; take_other: 1 selects another one of equally far edges.
     """
-    x = farthest_coordinate(n[0], size[0], second) if k != 0 else 0.0
-    y = farthest_coordinate(n[1], size[1], second) if k != 1 else 0.0
-    z = farthest_coordinate(n[2], size[2], second) if k != 2 else 0.0
+    x = farthest_coordinate(n[0], size[0], take_other) if k != 0 else 0.0
+    y = farthest_coordinate(n[1], size[1], take_other) if k != 1 else 0.0
+    z = farthest_coordinate(n[2], size[2], take_other) if k != 2 else 0.0
     return Vec3(x, y, z)
 
 
@@ -40,7 +41,8 @@ def nearest_on_edges(e, u, v, half1, half2):
     """Returns coordinates s and t of the nearest points s u and e + t v of two edges, |s| <= half1, |t| <= half2.
 
     u, v: unit directions; e: vector from the middle of the first edge to that of the second.
-    On the lines: s = (u.e - (u.v) (v.e)) / (1 - (u.v)^2).  Each coordinate is clipped and the other recomputed.
+    On the lines: s = (u.e - (u.v) (v.e)) / (1 - (u.v)^2).  s is clipped, then t is computed from s and clipped, then s
+    from t.  s starts at 0 for parallel edges.
     """
     uv, ue, ve = plain_dot3(u, v), plain_dot3(u, e), plain_dot3(v, e)
     sine2 = 1.0 - uv * uv
@@ -52,31 +54,35 @@ def nearest_on_edges(e, u, v, half1, half2):
 
 @kernel
 def edge_point(d1, R, p, n, i, j, slack):
-    """Stores the point halfway between edge i of the first box and edge j of the second; n is the separating axis.
+    """Stores the contact point halfway between an edge along axis i of box 1 and an edge along axis j of box 2.
 
-    All in the first box's frame; R and p are the pose of the second box in it; slack: largest distance of a contact
-    [m].
+    Args:
+        R, p: the second box's pose in the frame of the first.
+        n: unit vector of the separating axis, in the frame of the first box.
+        slack: largest distance of a contact [m].
+
     Reads: shapes.*.   Writes: manifold.*.
     """
+    # n points to the second box
     n = n if plain_dot3(n, p) >= 0.0 else -n
     n_in_2 = plain_mat_t_mul_vec(R, n)
     size1, size2 = d1.shapes.size[0], d1.shapes.size[1]
     u = unit_vector(i)
     v = R.columns[j]
 
-    # the closest of up to four pairs of edges; bits of k select among equally far edges
-    least = 1e10
+    # the closest of four pairs of edges: the bits of k are take_other for each box
+    least_squared = 1e10
     point1, point2 = u, v
     for k in range(4):
         middle1 = farthest_edge(n, size1, i, k >> 1)
-        # of the second box the edge farthest along -n, opposite to the one farthest along n
+        # the second box's edge farthest along -n is opposite to the one farthest along n
         middle2 = p - plain_mat_mul_vec(R, farthest_edge(n_in_2, size2, j, k & 1))
         s, t = nearest_on_edges(middle2 - middle1, u, v, size1[i], size2[j])
         trial1, trial2 = middle1 + s * u, middle2 + t * v
         between = trial2 - trial1
-        square = plain_dot3(between, between)
-        if square < least:
-            least, point1, point2 = square, trial1, trial2
+        squared = plain_dot3(between, between)
+        if squared < least_squared:
+            least_squared, point1, point2 = squared, trial1, trial2
 
     dist = plain_dot3(point2 - point1, n)
     if dist <= slack:

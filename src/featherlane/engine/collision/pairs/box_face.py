@@ -16,9 +16,9 @@ NEAR = 1e-14  # squared distance, in half diagonals of the face, within which tw
 
 @kernel
 def face_coordinate(o, R, size, r, b, turn):
-    """Returns coordinate r of a box's face: (of its middle, of half its first side, of half its second side).
+    """Returns coordinate r of three vectors: the middle of a box's face, half its first side, half its second side.
 
-    The face is across axis b, on side `turn` = -1 or 1, of the box with centre o, axes R and half sides `size`.
+    The face is orthogonal to axis b, on side `turn` = -1 or 1, of the box with centre o, axes R and half sides `size`.
     """
     u, v = (b + 1) % 3, (b + 2) % 3  # the two axes along the face; R[3 r + b] is R_rb
     return o[r] + turn * size[b] * R[3 * r + b], size[u] * R[3 * r + u], size[v] * R[3 * r + v]
@@ -26,18 +26,24 @@ def face_coordinate(o, R, size, r, b, turn):
 
 @kernel
 def store_incident_face(d1, o, R, size, level, a, up):
-    """Stores the incident box's face opposite to the reference in box.polygon: coordinates a + 1, a + 2 and height.
+    """Stores the corners of the incident box's face that is opposite to the reference face, in box.polygon.
 
-    o, R and size describe the incident box in the reference's frame; the reference's face is across axis a, on side
-    `up` = -1 or 1, at the distance `level` from its centre.
+    A corner has its coordinates along axes a + 1 and a + 2 of the reference box, and its height over the reference
+    face.
+
+    Args:
+        o, R, size: centre, axes and half sides of the incident box, in the reference box's frame.
+        level: distance of the reference face from the reference box's centre [m].
+        a: axis of the reference box that is orthogonal to the reference face.
+        up: -1 or 1, the side of the reference face along this axis.
     """
-    # the axis most parallel to a, oriented against it
+    # b: the incident box's axis most parallel to a; turn: the side of the face, whose normal is opposite to `up`
     b = 0
     for k in range(1, 3):
         if fabs(R[3 * a + k]) > fabs(R[3 * a + b]):
             b = k
     turn = -1.0 if up * R[3 * a + b] > 0.0 else 1.0
-    # of each coordinate: the face's middle, and the changes along half of its two sides
+    # each coordinate: of the face's middle, and of half its two sides
     x, y = face_coordinate(o, R, size, (a + 1) % 3, b, turn), face_coordinate(o, R, size, (a + 2) % 3, b, turn)
     z = tuple(up * v for v in face_coordinate(o, R, size, a, b, turn))
     for k in range(4):
@@ -51,13 +57,14 @@ def store_incident_face(d1, o, R, size, level, a, up):
 
 @kernel
 def clip_polygon(d1, source, target, n, c, sign, limit):
-    """Clips the polygon to sign x_c <= limit, c = 0 or 1; returns its new number of corners.
+    """Clips the polygon to the half plane sign x_c <= limit, c = 0 or 1; returns the new number of corners.
 
-    It has n corners in box.polygon from `source` on; the clipped one is written from `target` on.
+    The polygon has n corners in box.polygon from row `source` on; the clipped polygon is written from row `target` on.
     """
     kept = 0
     for k in range(n):
         p, q = d1.box.polygon[source + k], d1.box.polygon[source + (k + 1 if k + 1 < n else 0)]
+        # distances of the corner and of the next corner from the line, positive outside
         here, there = sign * p[c] - limit, sign * q[c] - limit
         if (here <= 0.0) & (kept < CAPACITY):
             d1.box.polygon[target + kept] = p
@@ -72,7 +79,7 @@ def clip_polygon(d1, source, target, n, c, sign, limit):
 
 @kernel
 def is_new_corner(d1, k, n, radius2):
-    """Returns whether corner k of box.polygon is apart from each of the first n, projected along the normal.
+    """Returns whether corner k of box.polygon differs from each of the first n corners, projected along the normal.
 
     radius2: squared distance up to which corners coincide [m^2].
     """
@@ -86,8 +93,9 @@ def is_new_corner(d1, k, n, radius2):
 
 @kernel
 def keep_distinct_corners(d1, n, radius2):
-    """Keeps the corners of box.polygon, of n, within the limit and not at a previous one; returns their number.
+    """Keeps those of the n corners of box.polygon that are within the limit and distinct; returns their number.
 
+    At most MOST corners are kept.
     radius2: squared distance up to which corners coincide [m^2].
     """
     kept = 0
@@ -100,10 +108,10 @@ def keep_distinct_corners(d1, n, radius2):
 
 @kernel
 def face_points(d1, R, o, ref, a):
-    """Computes points over a face across axis a of box `ref` = 0 or 1, the reference.
+    """Stores the contact points of box `ref` = 0 or 1, with the reference face across axis a, and the other box.
 
-    R and o are orientation and centre of the other box in the frame of `ref`.  A point is halfway between the face and
-    a corner of the polygon.
+    R and o are orientation and centre of the other box in the frame of box `ref`.  A point is halfway between the
+    reference face and a corner of the polygon.
     Reads:  shapes.*.   Writes: manifold.*, box.polygon.
     """
     up = 1.0 if o[a] >= 0.0 else -1.0
@@ -121,7 +129,7 @@ def face_points(d1, R, o, ref, a):
     n = keep_distinct_corners(d1, n, NEAR * (half[x] * half[x] + half[y] * half[y]))
 
     M, centre = d1.shapes.mat[ref], d1.shapes.pos[ref]
-    # from the first box to the second
+    # the normal points from the first to the second box
     normal = (up if ref == 0 else -up) * M.columns[a]
     for k in range(n):
         height = d1.box.polygon[k][2]

@@ -34,48 +34,50 @@ NOWHERE, INSIDE, FACE, EDGE, CORNER = range(5)
 # ---- the nearest point of the segment --------------------------------------------------------------------------
 @kernel
 def nearest_end(p, h, size):
-    """Returns (feature, axis, x, squared distance) of the end nearest to the face below it, or of an end inside.
+    """Returns (feature, axis, x, squared distance) of the segment's end nearest to the box, if inside or over a face.
 
-    An end over an edge or a corner does not count; feature: NOWHERE, INSIDE or FACE; axis: that of the face.
+    feature: INSIDE, FACE, or NOWHERE if both ends are over an edge or a corner; axis: orthogonal to the face; x: -1 or
+    1, the end.
     """
-    feature, axis, x, least = NOWHERE, 0, 0.0, NEVER
+    feature, axis, x, least_squared = NOWHERE, 0, 0.0, NEVER
     for end in (-1, 1):
         point = p + end * h
-        out = clip(point, -size, size) - point
-        square = plain_dot3(out, out)
-        beyond, face_axis = 0, 0
+        to_box = clip(point, -size, size) - point
+        squared = plain_dot3(to_box, to_box)
+        beyond, face_axis = 0, 0  # number of axes along which the point is outside; the last one of them
         for i in range(3):
             if fabs(point[i]) > size[i]:
                 beyond = beyond + 1
                 face_axis = i
-        # beyond = 0: inside, 1: over a face
-        if beyond < 2 and square < least:
-            feature = INSIDE + beyond
+        if beyond < 2 and squared < least_squared:
+            feature = INSIDE + beyond  # 0: INSIDE, 1: FACE
             axis = face_axis
             x = 1.0 * end
-            least = square
-    return feature, axis, x, least
+            least_squared = squared
+    return feature, axis, x, least_squared
 
 
 @kernel
 def none_nearer(p, h, half, size, feature, k, x, best):
     """Returns whether no edge is nearer than end x: x is inside, or over face k with the segment leading away from it.
 
-    Then the plane of the face separates the segment from all edges by the distance of the end, sqrt(best), and
-    `nearest_edge` could find an edge only by rounding, by more than MINVAL.  The rounding error of a squared distance
-    is about 1e-16 sqrt(best) lengths: this is below MINVAL if best lengths^2 < 1.
-    feature: INSIDE, FACE or NOWHERE; k: axis of the face; half: half the segment's length; best: squared distance of
-    end x.
+    In the second case, the plane of the face separates the segment from all edges by the distance of the end,
+    sqrt(best).  `nearest_edge` could then find an edge only by a rounding error of more than MINVAL.  The error of a
+    squared distance is about 1e-16 sqrt(best) lengths: it is below MINVAL if best lengths^2 < 1.
+
+    Args:
+        half: half the segment's length.
+        feature, k, x, best: result of `nearest_end`; k is the axis of the face, best the squared distance of end x.
     """
     lengths = fabs(p[0]) + fabs(p[1]) + fabs(p[2]) + half + size[0] + size[1] + size[2]
-    # from end x to the other end, the segment does not come nearer to the plane of face k
+    # the direction x h points from the segment's centre to end x
     away = (p[k] + x * h[k]) * (x * h[k]) <= 0.0
     return feature == INSIDE or (feature == FACE and away and best * lengths * lengths < 1.0)
 
 
 @kernel
 def corner_signs(d1):
-    """Returns (x, y, z) = -1 or 1 of the corners of a cube, in eight lanes.   Writes: box.corner."""
+    """Returns the signs (x, y, z) = -1 or 1 of a box's eight corners, in eight lanes.   Writes: box.corner."""
     for i in range(8):
         d1.box.corner[0, i] = 2 * (i & 1) - 1
         d1.box.corner[1, i] = (i & 2) - 1
@@ -85,23 +87,24 @@ def corner_signs(d1):
 
 @kernel
 def lower_corner(j, k):
-    """Returns the index of the corner where edge j of the four along axis k begins: j with a bit 0 inserted at k."""
-    # bits of j from k on move up by one; the bits below stay
+    """Returns the index of the lower corner of edge j = 0..3 along axis k: j with a bit 0 inserted at position k."""
+    # bits of j from k on move up by one; the bits below k stay
     return j >> k << k + 1 | j & (1 << k) - 1
 
 
 @kernel
 def is_out_of_interval(e):
-    """Returns whether the coordinate is before the lower end or past the upper end."""
+    """Returns whether the coordinate is outside of -1..1."""
     return (e > 1.0) | (e < -1.0)
 
 
 @kernel
 def edges_and_segment(mb, ma, mc, u, v, inverse):
-    """Returns (e, x, end) of the nearest points of edges and a segment; `end` is where the edge was clipped, else 0.
+    """Returns (e, x, end): coordinates of the nearest points of edges and a segment.
 
-    On the lines: e = (mc u - mb v) / det, x = (ma v - mb u) / det.  The first is clipped and the second recomputed from
-    its equation, then vice versa.   inverse: 1 / det.
+    On the lines: e = (mc u - mb v) / det, x = (ma v - mb u) / det.  e is clipped and x recomputed from e, then x is
+    clipped and e recomputed from x, then e is clipped again.
+    end: the end (-1 or 1) to which e was clipped last, else 0.   inverse: 1 / det.
     """
     e, x = (mc * u - mb * v) * inverse, (ma * v - mb * u) * inverse
     cut = is_out_of_interval(e)
@@ -118,10 +121,11 @@ def edges_and_segment(mb, ma, mc, u, v, inverse):
 
 @kernel
 def compute_box_edges(d1, signs, p, h, half, size, k):
-    """Computes squared distances, coordinates of nearest points and clipped ends of the four edges along axis k.
+    """Computes the nearest points of the segment and the four edges along axis k: squared distance, x, e and end.
 
-    A parallel edge is never the nearest: its distance is NEVER.  Lanes of upper corners are empty.
-    half: |h|; signs: x, y and z = -1 or 1 of the eight corners.
+    A parallel edge is never the nearest: its squared distance is NEVER, and so is that of lanes of upper corners, which
+    have no edge.
+    half: |h|; signs: result of `corner_signs`.
     Writes: box.edge, rows 4 k .. 4 k + 3.
     """
     rows = eights(d1.box.edge)
@@ -129,45 +133,45 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
     mb = -size[k] * h[k]
     mc = half * half
     det = ma * mc - mb * mb
-    skew = fabs(det) >= MINVAL
+    skew = fabs(det) >= MINVAL  # not parallel
     inverse = 1.0 / det if skew else 0.0
     gap = Vec3((signs[c] * size[c] if k != c else 0.0) - p[c] for c in range(3))
     e, x, end = edges_and_segment(mb, ma, mc, -size[k] * gap[k], plain_dot3(h, gap), inverse)
     to_middle = gap - x * h
     step = size[k] * e
-    # from the segment's point to the edge's
+    # from the segment's point to the edge's point
     between = Vec3(to_middle[c] + (step if k == c else 0.0) for c in range(3))
-    # signs[k] gives NEVER eight lanes; it is too small to change it
-    square = plain_dot3(between, between) if skew else NEVER + signs[k]
+    # adding signs[k] makes eight lanes of NEVER without changing it, by rounding
+    squared = plain_dot3(between, between) if skew else NEVER + signs[k]
     row = 4 * k
-    rows[row] = where(signs[k] < 0.0, square, NEVER)
+    rows[row] = where(signs[k] < 0.0, squared, NEVER)
     rows[row + 1], rows[row + 2], rows[row + 3] = x, e, end
 
 
 @kernel
 def nearest_edge(d1, p, h, feature, axis, x, best):
-    """Returns (feature, axis, x, e, corner) of the nearest edge or corner if nearer than the previous best, else that.
+    """Returns (feature, axis, x, e, corner) of the nearest edge or corner, if nearer than the segment's nearest end.
 
-    feature, axis, x, best: those of the nearest end of the segment, `best` being its squared distance; corner: index of
-    the edge's lower corner, or of the nearest corner.
+    Otherwise it returns the arguments feature, axis and x, which are those of the nearest end, with e = corner = 0.
+    best: squared distance of the nearest end; corner: index of the edge's lower corner, or of the nearest corner.
     Writes: box.corner, box.edge.
     """
     signs = corner_signs(d1)
     half, size = d1.shapes.size[0][1], d1.shapes.size[1]
     for k in (0, 1, 2):
         compute_box_edges(d1, signs, p, h, half, size, k)
-    place = -1.0  # of the nearest edge's squared distance in box.edge, as a value
+    place = -1.0  # index in box.edge of the nearest edge's squared distance, as a value; -1 without a nearer edge
     for k in range(3):
         if any_(eights(d1.box.edge)[4 * k] < best - MINVAL):
             for j in range(4):
                 i = 32 * k + lower_corner(j, k)  # row 4 k of eight lanes
-                square = d1.box.edge[i]
-                nearer = square < best - MINVAL
-                place, best = where(nearer, i, place), where(nearer, square, best)
+                squared = d1.box.edge[i]
+                nearer = squared < best - MINVAL
+                place, best = where(nearer, i, place), where(nearer, squared, best)
     e, corner = 0.0, 0
     i = whole(place)
     if i >= 0:
-        # i is 32 axis + corner; the rows of x, e and end follow, 8 apart
+        # i is 32 axis + corner; the rows of x, e and end follow that of the squared distance
         axis = i >> 5
         corner = i & 7
         x, e, end = d1.box.edge[i + 8], d1.box.edge[i + 16], d1.box.edge[i + 24]
@@ -182,7 +186,7 @@ def nearest_edge(d1, p, h, feature, axis, x, best):
 # ---- extent along the box from the first point, in coordinates of the segment -------------------------------
 @kernel
 def segment_extent(distance, h, k):
-    """Returns the extent of the segment that covers `distance` along axis k; NEVER if it is orthogonal."""
+    """Returns the extent of the segment that covers a distance [m] along axis k; NEVER if h is orthogonal to axis k."""
     return distance / fabs(h[k]) if fabs(h[k]) > 0.0 else NEVER
 
 
@@ -202,17 +206,21 @@ def single_axis(bits):
 def extent_from_corner(z, h, size, corner, x):
     """Returns the extent of the segment from a corner along an edge, or over a face; NO_SECOND if it points at the box.
 
-    From a corner, one of the directions h and -h leads into the box along a single axis k, and the other along the two
-    other axes.  If the segment is within 45 degrees of axis k, the extent follows the first direction along the edge on
-    axis k; else the second one, over the face across k.  It ends there, or with the segment.  If h leads inward along
-    all axes or none, the segment points at the box.
-    z: unit direction of the segment; corner: index of the corner; x: coordinate of the segment's point nearest to it.
+    sign h, with sign = 1 or -1, leads into the box along a single axis k, and -sign h along the two other axes.  If the
+    segment is within 45 degrees of axis k, the extent follows sign h along the edge on axis k, to the end of the edge
+    or of the segment.  Otherwise it follows -sign h over the face across k, to the other side of the face or the end of
+    the segment.  If h leads inward along all axes or none, the segment points at the box.
+
+    Args:
+        z: unit direction of the segment.
+        corner: index of the corner.
+        x: coordinate of the segment's point nearest to the corner.
     """
-    # h leads inward along an axis if its component has another sign than the corner's; -h along the other axes
+    # bit k is 1 if h leads inward along axis k: its component and the corner's coordinate have opposite signs
     inward = positive_bits(h) ^ corner
     sign = 1  # sign h leads inward along the single axis k
     if single_axis(inward) < 0:
-        inward = 7 - inward
+        inward = 7 - inward  # the axes along which -h leads inward
         sign = -1
     k = single_axis(inward)
     if k < 0:
@@ -222,7 +230,7 @@ def extent_from_corner(z, h, size, corner, x):
         edge_end = segment_extent(2.0 * size[k], h, k)
         segment_end = 1.0 - sign * x
         return sign * fmin(edge_end, segment_end)
-    # over the face, to one of its two other sides or the end of the segment
+    # over the face, to its sides across i and j, or to the end of the segment
     i, j = (k + 1) % 3, (k + 2) % 3
     segment_end = 1.0 + sign * x
     return -sign * fmin(segment_extent(2.0 * size[j], h, j), fmin(segment_extent(2.0 * size[i], h, i), segment_end))
@@ -230,21 +238,22 @@ def extent_from_corner(z, h, size, corner, x):
 
 @kernel
 def extent_from_edge(z, h, size, corner, k, x, e):
-    """Returns the extent from an edge on axis k over the face more parallel to the segment; NO_SECOND if there is none.
+    """Returns the extent from an edge along axis k, over that face at the edge which is more parallel to the segment.
 
-    It ends at the end of the edge, at the face's other side or at the segment's end.
+    It ends at the end of the edge, at the face's other side or at the segment's end.  NO_SECOND: the segment points at
+    the box.
     z: unit direction of the segment; corner: lower corner of the edge; x, e: coordinates of the nearest points.
     """
-    # inward: of the two axes other than k, those along which h leads into the box; with both, it points at the box
+    # the axes other than k along which h leads into the box: if both or none, the segment points at the box
     inward = (positive_bits(h) ^ corner) & (7 - (1 << k))
     if single_axis(inward) < 0:
         return NO_SECOND
-    # the axis along the face and orthogonal to the edge: that along which the segment is longer
+    # across: the axis in the face that is orthogonal to the edge; the segment is longer along it than along other_axis
     across, other_axis = (k + 1) % 3, (k + 2) % 3
     if fabs(z[across]) <= fabs(z[other_axis]):
         across = other_axis
     sign = 1 if inward & (1 << across) else -1  # sign h leads over the face
-    # the extent ends at the end of the edge towards which sign h leads, the face's other side, or the segment's end
+    # whether sign h leads towards the upper end of the edge
     upwards = (sign == 1) == (positive_bits(h) & (1 << k) != 0)
     remaining = 1.0 - e if upwards else 1.0 + e
     return sign * fmin(
@@ -255,17 +264,14 @@ def extent_from_edge(z, h, size, corner, k, x, e):
 
 @kernel
 def extent_over_face(p, h, size, k, x):
-    """Returns the extent from end x over a face across axis k.
-
-    It ends at the other end, or where the segment leaves the face.
-    """
+    """Returns the extent from the segment's end x, over a face across axis k, to the other end or the face's border."""
     sign = -1 if x > 0.0 else 1
     end = p + x * h
     travel = 2.0
     for i in range(3):
         if i != k and fabs(h[i]) > 0.0:
             for side in (1, -1):
-                # extent to the plane of the neighbouring face
+                # extent, times sign, to the plane of the adjacent face
                 t = (side * size[i] - end[i]) / h[i] * sign
                 if t > 0.0:
                     travel = fmin(t, travel)
@@ -277,7 +283,7 @@ def extent_over_face(p, h, size, k, x):
 def add_sphere(d1, p):
     """Adds the contact point of the capsule's sphere at p, in the box's frame, if it touches.   Writes: manifold.*."""
     R, c = d1.shapes.mat[1], d1.shapes.pos[1]
-    # transformed out of the frame and back, because the rounding of that point decides what is inside
+    # transformed to world axes and back as in MuJoCo, because rounding decides whether the point is inside the box
     centre = plain_mat_t_mul_vec(R, plain_mat_mul_vec(R, p) + c - c)
     touch, dist, pos, n = sphere_box(centre, d1.shapes.size[0][0], d1.shapes.size[1], d1.shapes.limit[0])
     if touch:

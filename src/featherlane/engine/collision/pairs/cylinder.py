@@ -12,9 +12,9 @@ SIDEWAYS = 0.8660254037844386  # sqrt(3) / 2: half a side of the equilateral tri
 
 @kernel
 def lowest_radius(n, R, r):
-    """Returns (a, s, v) of a cylinder over a plane: its axis downwards, the slope n . a, and the lowest radius vector.
+    """Returns (a, s, v) of a cylinder over a plane: its unit axis downwards, n . a, and the lowest radius vector.
 
-    v = r (s a - n) / |s a - n|; for a disk parallel to the plane all radii are equally low, and v is along x.
+    v = r (s a - n) / |s a - n|.  All radii of a disk parallel to the plane are equally low: v is then along the x axis.
     n: the plane's normal; R, r: the cylinder's orientation and radius.
     Note: unfused as in MuJoCo, because rounding decides which disks are parallel.
     """
@@ -33,19 +33,23 @@ def lowest_radius(n, R, r):
 def plane_cylinder(height, n, c, R, r, half):
     """Returns four pairs (distance, point) of a cylinder over a plane.
 
-    They are the lowest point of the rim, the opposite point along the axis, and two points of the lower disk that
-    form a triangle with the first.
-    n: the plane's normal; height, c, R, r, half: height of the cylinder's centre, its centre, orientation, radius, half
-    length.
+    They are the lowest point of the lower rim, the point of the upper rim above it along the axis, and two points of
+    the lower rim that form an equilateral triangle with the first point.
+
+    Args:
+        height: of the cylinder's centre above the plane [m].
+        n: the plane's normal.
+        c, R, r, half: centre, orientation, radius and half length of the cylinder.
+
     Source: mjc_PlaneCylinder; a point is a contact if its distance and the first point's are within the margin.
     """
     # a: the axis, downwards; slope: n . a; v: from the axis to the lowest point of the rim
     a, slope, v = lowest_radius(n, R, r)
-    dv = plain_dot3(v, n)  # change of height along v
-    da = half * slope  # and along half the axis
-    dist_low = height + da + dv
-    dist_high = height - da + dv
-    dist_side = height + da - 0.5 * dv
+    rise_v = plain_dot3(v, n)  # change of height along v
+    rise_a = half * slope  # change of height along half a
+    dist_low = height + rise_a + rise_v
+    dist_high = height - rise_a + rise_v
+    dist_side = height + rise_a - 0.5 * rise_v
     across = SIDEWAYS * r * normalize3(cross(v, half * a))[0]
     disk_centre = fma(half, a, c)
     side_middle = fma(-0.5, v, disk_centre)
@@ -61,8 +65,8 @@ def plane_cylinder(height, n, c, R, r, half):
 def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
     """Returns (touch, distance, point, normal) of sphere 1 and cylinder 2.
 
-    The sphere touches the side if its centre is between the planes of the disks, a disk if it is within the radius,
-    the nearer of the two if both hold, and the rim if neither holds.
+    The sphere may touch the side if its centre is between the planes of the disks, and a disk if its centre is within
+    the cylinder's radius of the axis.  If both hold, it touches the nearer of them; if neither holds, a rim.
     c1, z1, r1: centre, z axis and radius of the sphere; c2, z2, r2, half: centre, axis, radius and half length of the
     cylinder.
     Source: mjc_SphereCylinder.
@@ -74,8 +78,8 @@ def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
     radial = v - axial
     radius2 = plain_dot3(radial, radial)
     radius = sqrt(radius2)
-    between = fabs(x) < half  # is the centre between the planes of the disks?
-    over = radius2 < r2 * r2  # is it within the radius?
+    between = fabs(x) < half  # the centre is between the planes of the disks
+    over = radius2 < r2 * r2  # the centre is within the cylinder's radius of the axis
     disk = over & ((half - fabs(x) < r2 - radius) | (fabs(x) >= half))
     side = between & not_(disk)
 

@@ -5,10 +5,11 @@ from featherlane.engine.prelude import *
 
 @kernel
 def plane_ellipsoid(p, n, c, R, size, margin):
-    """Returns (touch, distance, point) of a plane and an ellipsoid at its lowest point, -S S u / |S u|.
+    """Returns (touch, distance, point) of a plane and an ellipsoid, from the ellipsoid's lowest point -S S u / |S u|.
 
-    S = diag(size) and u is the plane's normal in the ellipsoid's frame.
-    p, n: point and normal of the plane; c, R, size: centre, orientation and semi-axes of the ellipsoid; margin: [m].
+    S = diag(size), and u is the plane's normal in the ellipsoid's frame.
+    p, n: a point of the plane and its normal; c, R, size: centre, orientation and semi-axes of the ellipsoid; margin:
+    largest distance of a contact [m].
     Source: MuJoCo mjc_PlaneConvex of an ellipsoid.
     """
     u = R.T @ n

@@ -30,7 +30,7 @@ OVERLAP, DEPTH = 0, 1  # functions to descend on: A + B + |max(A, B)|, max(A, B)
 # ---- starting points -------------------------------------------------------------------------------------------------
 @kernel
 def halton(index, base):
-    """Returns member `index` of the Halton sequence of a base: its digits mirrored at the point."""
+    """Returns member `index` of the Halton sequence, in [0, 1): its digits in a base, mirrored at the point."""
     x = 0.0
     weight = 1.0 / base
     while index > 0:
@@ -42,9 +42,9 @@ def halton(index, base):
 
 @kernel
 def box_in_frame(R, p, box):
-    """Returns (lower, upper) corner of the axis-aligned bounds of a box (centre, half sides), moved by (R, p).
+    """Returns (lower, upper): the corners of the axis-aligned bounds of a box that is moved by the pose (R, p).
 
-    half_i = sum over k of |R_ik| size_k; row i of R begins at R[3 i].
+    Their half sides are sum over k of |R_ik| size_k; row i of R begins at R[3 i].
     """
     centre = R @ box.centre + p
     size = box.half
@@ -56,7 +56,7 @@ def box_in_frame(R, p, box):
 
 @kernel
 def common_box(R, p, a, b):
-    """Returns (lower, upper) corner of the intersection of box a and of box b, which is moved by (R, p)."""
+    """Returns (lower, upper): the corners of the intersection of box a and the bounds of box b, moved by (R, p)."""
     low, high = box_in_frame(R, p, b)
     return fmax(a.centre - a.half, low), fmin(a.centre + a.half, high)
 
@@ -128,16 +128,16 @@ def slope_of_a(jets):
 def objective(jets, kind):
     """Returns (value, gradient) of the function that a descent minimizes.
 
-    jets: A, B and gradients; kind: OVERLAP, A + B + |max(A, B)|, or DEPTH, max(A, B).
+    jets: the fields A and B with their gradients; kind: OVERLAP for A + B + |max(A, B)|, DEPTH for max(A, B).
     """
     b, a = jets.b, jets.a
     a_larger = jets.a > jets.b
-    most = where(a_larger, a, b)
+    larger = where(a_larger, a, b)
     slope = where(a_larger, slope_of_a(jets), slope_of_b(jets))
-    value = most
+    value = larger
     if kind == OVERLAP:
-        sign = where(most > 0.0, 1.0, -1.0)
-        value = a + b + fabs(most)
+        sign = where(larger > 0.0, 1.0, -1.0)
+        value = a + b + fabs(larger)
         slope = slope_of_b(jets) + slope_of_a(jets) + sign * slope
     return value, slope
 
@@ -146,10 +146,15 @@ def objective(jets, kind):
 def descend(m1, d1, x, jets, kind, iterations, exact):
     """Descends along the gradient with a line search; returns (point, jets there, value, mask of failed descents).
 
-    A step is accepted if the value falls by a fraction DECREASE of what the slope promises, else halved.  A descent
-    ends where the last trial is not lower either.
-    x, jets: eight points and the fields there; kind: OVERLAP or DEPTH; iterations: largest number of steps; exact: 1
-    with a tolerance.
+    A step is accepted if the value falls by the fraction DECREASE of what the slope promises; otherwise it is halved.
+    If the last trial of a step is not lower than its start, the descent ends at the start of the step.  A descent
+    fails if its gradient, or its point, is not finite.
+
+    Args:
+        x, jets: eight points, and the fields there.
+        kind: OVERLAP or DEPTH.
+        iterations: maximum number of steps.
+        exact: 1 if the minimization has a tolerance.
     """
     alive = x[0] == x[0]  # not NaN; a point is NaN only if a pose is not finite
     failed = not_(x[0] == x[0])
@@ -158,7 +163,7 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
         if not any_(alive):
             break
         start, slope = objective(jets, kind)
-        steep = dot(slope, slope)  # decrease that the slope promises for the factor 1
+        promised = dot(slope, slope)  # decrease that the slope promises for the factor 1
         is_finite = (fabs(slope[0]) <= NOWHERE) & (fabs(slope[1]) <= NOWHERE) & (fabs(slope[2]) <= NOWHERE)
         failed = failed | (alive & not_(is_finite))
         alive = alive & is_finite
@@ -172,10 +177,10 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
             trial_value, _ = objective(trial_jets, kind)
             x, value = where(searching, trial, x), where(searching, trial_value, value)
             jets = where(searching, trial_jets, jets)
-            # points whose decrease is too small search on, with half the factor
-            searching = searching & (trial_value - start > -(DECREASE * factor * steep))
+            # points whose decrease is too small continue the line search with half the factor
+            searching = searching & (trial_value - start > -(DECREASE * factor * promised))
             factor = 0.5 * factor
-        # where no trial is lower, the descent ends at the point before
+        # a descent without a lower trial returns to the start of the step, and ends
         worse = alive & (start < value)
         x, value, jets = where(worse, origin, x), where(worse, start, value), where(worse, origin_jets, jets)
         alive = alive & not_(worse)
@@ -194,10 +199,10 @@ def contact_normal(jets):
 # ---- converged minimization ------------------------------------------------------------------------------------------
 @kernel
 def shift_weight(weights, total, values, slopes, reach, i, j):
-    """Returns (weights, total) after the best shift of weight from plane j to plane i; total: sum_k(w_k slopes_k).
+    """Returns (weights, total) after the best shift of weight from plane j to plane i; total is sum_k(w_k slopes_k).
 
     The dual function sum_k(w_k values_k) - reach |total|^2 / 2 is maximized over the shift t, within w >= 0.
-    values, slopes: of the four planes; reach: weight of the step's length, [m].
+    values, slopes: of the four planes; reach: that of `proximal_step`.
     """
     across = slopes[i] - slopes[j]
     t = (values[i] - values[j] - reach * dot(total, across)) / fmax(reach * dot(across, across), MINVAL)
@@ -211,13 +216,13 @@ def proximal_step(values, slopes, reach):
     """Returns the step s that minimizes max_k(values_k + slopes_k . s) + s . s / (2 reach) over four planes.
 
     s = -reach sum_k(w_k slopes_k) with the weights w of the simplex that maximize the dual function, pair by pair.
-    It starts with all weight on the larger of planes 0 and 1.   reach: [m].
+    It starts with all weight on the larger one of planes 0 and 1.   reach: larger values allow longer steps [m].
     """
-    upper = values[1] > values[0]
-    weight0 = where(upper, 0.0 * reach, 1.0)
+    starts_on_1 = values[1] > values[0]
+    weight0 = where(starts_on_1, 0.0 * reach, 1.0)
     zero = 0.0 * reach
     weights = (weight0, 1.0 - weight0, zero, zero)
-    total = where(upper, slopes[1], slopes[0])
+    total = where(starts_on_1, slopes[1], slopes[0])
     for _ in range(SWEEPS):
         for i, j in ((0, 1), (0, 2), (1, 3), (0, 3), (1, 2), (2, 3)):
             weights, total = shift_weight(weights, total, values, slopes, reach, i, j)
@@ -228,14 +233,15 @@ def proximal_step(values, slopes, reach):
 def converge(m1, d1, x, jets, reach, tolerance):
     """Minimizes max(A, B) from eight points until a step is shorter than the tolerance; returns (point, jets there).
 
-    A step minimizes the maximum of four planes: the linearizations of A and B here, and at the point evaluated before,
-    which is often on the other side of an edge of the field.  The reach of a step doubles if the step lowers the
-    function by a fraction DECREASE of the larger one of two decreases, else it halves: that of the planes of this
-    point, and |step|^2 / reach, that of a smooth function.
-    x, jets: points and fields there; reach: first reach [m]; tolerance: [m].
+    A step minimizes the maximum of four planes: the linearizations of A and B at the point, and at the point evaluated
+    before, which is often on the other side of an edge of the field.  Two decreases of the function are expected: that
+    of the planes at the point, and |step|^2 / reach, that of a smooth function.  A step is accepted, and the reach
+    doubles, if the function falls by the fraction DECREASE of the larger one; otherwise the reach halves.
+
+    x, jets: eight points, and the fields there; reach: of the first step [m]; tolerance: [m].
     Source: the proximal bundle method, Bonnans et al., Numerical Optimization, 2nd ed., Springer 2006, ch. 10.
     """
-    # a point at NaN does not move, and its reach is NaN
+    # a point that is NaN does not move, and its reach is NaN
     reach = where(x[0] == x[0], reach, x[0])
     moving = x[0] == x[0]
     # other: the point evaluated before
@@ -243,7 +249,7 @@ def converge(m1, d1, x, jets, reach, tolerance):
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break
-        # values at x of the four planes; a plane of the other point that is above the field at x is lowered to it
+        # values of the four planes at x; a plane of the other point that is above the field at x is lowered to it
         slope_b = slope_of_b(jets)
         slope_a = slope_of_a(jets)
         other_slope_b = slope_of_b(other_jets)
@@ -258,7 +264,7 @@ def converge(m1, d1, x, jets, reach, tolerance):
         step = proximal_step(values, (slope_b, slope_a, other_slope_b, other_slope_a), reach)
         trial = where(moving, x + step, x)
         trial_jets = jets_at(m1, d1, trial, exact=1)
-        # the function here, and the larger plane of this point after the step
+        # start: the function at x; promise: the larger one of the planes at x after the step
         start = fmax(jets.b, jets.a)
         promise = fmax(values[0] + dot(slope_b, step), values[1] + dot(slope_a, step))
         lower = fmax(trial_jets.b, trial_jets.a) <= start - DECREASE * fmax(start - promise, dot(step, step) / reach)
@@ -285,9 +291,10 @@ def is_known(d1, n, x):
 
 @kernel
 def add_points(d1, n):
-    """Appends the contacts among the first n of eight points; points found before are dropped.
+    """Appends the first n of eight points as contacts, if they are in both shapes and were not found before.
 
-    Reads: descent.trial, descent.dist, descent.normal, descent.shift (from point to contact point, along the normal).
+    Reads: descent.trial, descent.dist, descent.normal; descent.shift, the distance from a point to its contact point,
+    along the normal.
     Writes: manifold.*, descent.known.
     """
     R, origin = d1.shapes.mat[1], d1.shapes.pos[1]
@@ -326,7 +333,7 @@ def field_pair(m1, d1):
     low, high = common_box(R, p, d1.shapes.box[0], d1.shapes.box[1])
     if low[0] <= high[0] and low[1] <= high[1] and low[2] <= high[2]:
         for first in range(0, m1.opt_sdf_initpoints, LANES):
-            # eight starting points, from the frame of B to that of A
+            # eight starting points in the box, which is in the frame of B, transformed to the frame of A
             for i in range(LANES):
                 start = Vec3(fma(high[k] - low[k], halton(first + i, (2, 3, 5)[k]), low[k]) for k in range(3))
                 start = R.T @ (start - p)
@@ -335,11 +342,12 @@ def field_pair(m1, d1):
             jets = jets_at(m1, d1, x, exact)
             x, jets, _, _ = descend(m1, d1, x, jets, OVERLAP, m1.opt_sdf_iterations, exact)
             if exact:
-                # the first reach is a tenth of the box's diagonal; shift: to the middle between the two surfaces
+                # the first reach is a tenth of the box's diagonal
                 x, jets = converge(m1, d1, x, jets, 0.1 * norm3(high - low), tolerance)
                 overlaps = fmax(jets.b, jets.a) <= 0.0
                 # NOWHERE: no contact
                 value = where(overlaps, jets.b + jets.a, NOWHERE)
+                # to the middle between the two surfaces
                 shift = 0.5 * (jets.a - jets.b)
             else:
                 x, jets, value, failed = descend(m1, d1, x, jets, DEPTH, iterations=1, exact=exact)

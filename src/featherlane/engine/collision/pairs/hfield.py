@@ -42,19 +42,22 @@ def farthest_along(m1, d1, u):
 
 @kernel
 def extent_along(m1, d1, u, limit):
-    """Returns (lowest, highest) coordinate of the second shape along u, enlarged by the limit, as `farthest_along`."""
+    """Returns (lowest, highest): the second shape's extent along u in the first one's frame, enlarged by the limit."""
     return -farthest_along(m1, d1, -u) - limit, farthest_along(m1, d1, u) + limit
 
 
 @kernel
 def cells_between(low, high, half, n):
-    """Returns (first cell, index after the last cell), of n between -half and half, from coordinate low to high."""
+    """Returns (first, end) of the cells that meet the interval from low to high; `end` is not included.
+
+    n cells extend from -half to half.
+    """
     return whole(sample_before(low, half, n)), whole(sample_behind(high, half, n))
 
 
 @kernel
 def set_corner(m1, d1, field, k, r, c):
-    """Sets corners k and 3 + k of the prism: the bottom of the base, and the sample of row r and column c above it."""
+    """Sets corner k of the prism at the bottom of the base, and corner 3 + k at the sample of row r and column c."""
     x = m1.hfield_size[field][0] * (2.0 * c / (m1.hfield_ncol[field] - 1) - 1.0)
     y = m1.hfield_size[field][1] * (2.0 * r / (m1.hfield_nrow[field] - 1) - 1.0)
     d1.shapes.prism[k] = (x, y, -m1.hfield_size[field][3])
@@ -73,7 +76,8 @@ def append_point(d1):
 
 @kernel
 def set_prism(m1, d1, field, r, c, half):
-    """Sets the prism under one of the two triangles of cell (r, c), which its diagonal separates; half: 0 or 1."""
+    """Sets shapes.prism to the prism under one triangle of cell (r, c); half: 0 or 1, its side of the diagonal."""
+    # the corners (row, column) from (r, c): (1, 0), (0, 0), (1, 1) for half 0; (0, 0), (1, 1), (0, 1) for half 1
     for k, row, column in ((0, 1 - half, 0), (1, half, half), (2, 1 - half, 1)):
         set_corner(m1, d1, field, k, r + row, c + column)
 
@@ -81,13 +85,17 @@ def set_prism(m1, d1, field, r, c, half):
 @kernel
 def prism_top(m1, field, r, c, half):
     """Returns the height [m] of the highest corner of the prism of cell (r, c) that `set_prism` sets for `half`."""
-    other = sample_height(m1, field, r + 1, c) if half == 0 else sample_height(m1, field, r, c + 1)
-    return fmax(fmax(sample_height(m1, field, r, c), sample_height(m1, field, r + 1, c + 1)), other)
+    # both prisms have the ends of the diagonal; the third corner differs
+    third = sample_height(m1, field, r + 1, c) if half == 0 else sample_height(m1, field, r, c + 1)
+    return fmax(fmax(sample_height(m1, field, r, c), sample_height(m1, field, r + 1, c + 1)), third)
 
 
 @kernel
 def collide_cell(m1, d1, field, r, c, lowest):
-    """Adds the points of the two prisms of cell (r, c), without a prism below `lowest`, the shape's lowest point."""
+    """Adds the contact points of the two prisms of cell (r, c), except prisms that are below the height `lowest`.
+
+    lowest: height of the shape's lowest point less the limit, in the field's frame [m].
+    """
     for half in range(2):
         if prism_top(m1, field, r, c, half) >= lowest and d1.manifold.count[0] < d1.nmanifold:
             set_prism(m1, d1, field, r, c, half)  # writes shapes.prism
@@ -100,9 +108,9 @@ def collide_cell(m1, d1, field, r, c, lowest):
 
 @kernel
 def reaches_height(m1, field, rows, columns, lowest):
-    """Returns 1 if a sample of the cells is at least as high as `lowest`, else 0.
+    """Returns 1 if a sample at the corners of these cells is at least as high as `lowest` [m], else 0.
 
-    rows, columns: first cell and the one after the last.
+    rows, columns: (first, end) of `cells_between`.
     """
     for r in range(rows[0], rows[1] + 1):
         for c in range(columns[0], columns[1] + 1):
@@ -128,10 +136,10 @@ def height_field(m1, d1):
     x0, x1 = extent_along(m1, d1, Vec3(1.0, 0.0, 0.0), limit)
     y0, y1 = extent_along(m1, d1, Vec3(0.0, 1.0, 0.0), limit)
     z0, z1 = extent_along(m1, d1, Vec3(0.0, 0.0, 1.0), limit)
-    beside = (x0 > sx) | (x1 < -sx) | (y0 > sy) | (y1 < -sy)
+    outside = (x0 > sx) | (x1 < -sx) | (y0 > sy) | (y1 < -sy)
     above = z0 > m1.hfield_size[field][2]
     below = z1 < -m1.hfield_size[field][3]
-    if not (beside | above | below):
+    if not (outside | above | below):
         ncell_x, ncell_y = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
         d1.shapes.type[0] = PRISM  # the first shape of `closest`
         rows, columns = cells_between(y0, y1, sy, ncell_y), cells_between(x0, x1, sx, ncell_x)

@@ -48,7 +48,7 @@ TINY = 1e-60  # m^4: squared normal of a degenerate triangle
 
 @kernel
 def field_value_at(m1, d1, x):
-    """Returns the field at eight points x.   Writes: descent.trial, descent.jet."""
+    """Returns the field's value at eight points x.   Writes: descent.trial, descent.jet."""
     eights(d1.descent.trial)[0:3] = x
     field_jets(m1, d1, FIELD, exact=0)  # writes descent.jet: the field at descent.trial
     return eights(d1.descent.jet)[4 * FIELD]
@@ -63,9 +63,10 @@ def into_field(d1, x):
 
 @kernel
 def box_may_meet(m1, d1, low, high):
-    """Returns the mask of eight boxes, corners low and high in the mesh's frame, that may meet the field.
+    """Returns the mask of the boxes, of eight, that may meet the field's solid.
 
-    The field at the centre is less than half the diagonal.
+    A box may meet it if the field at its centre is less than half its diagonal.
+    low, high: corners of the boxes in the mesh's frame.
     """
     half = 0.5 * (high - low)
     return field_value_at(m1, d1, into_field(d1, low + half)) < norm3(half)
@@ -73,7 +74,7 @@ def box_may_meet(m1, d1, low, high):
 
 @kernel
 def bounding_sphere(a, b, c):
-    """Returns (centroid, largest distance of a corner from it)."""
+    """Returns (centre, radius) of a sphere around a triangle: its centroid, and the distance of the farthest corner."""
     centroid = 1.0 / 3.0 * (a + (b + c))
     u, v, w = a - centroid, b - centroid, c - centroid
     return centroid, sqrt(fmax(dot(u, u), fmax(dot(v, v), dot(w, w))))
@@ -82,9 +83,10 @@ def bounding_sphere(a, b, c):
 # ---- starting points -------------------------------------------------------------------------------------------------
 @kernel
 def frank_wolfe(m1, d1):
-    """Moves the eight starting points `descent.trial` in their triangles `descent.corner`; stores the contacts.
+    """Moves eight points to low field values in their triangles; stores the contacts.
 
-    Step k goes 2 / (k + 2) of the way to the corner that minimizes slope . corner.
+    Reads: descent.trial, the points; descent.corner, the corners of their triangles.
+    Step k goes 2 / (k + 2) of the way to the corner with the least slope . corner, slope being the field's gradient.
     Writes: descent.trial, descent.jet; descent.dist (NOWHERE without a contact), descent.shift, descent.normal.
     """
     corner = eights(d1.descent.corner)
@@ -93,7 +95,7 @@ def frank_wolfe(m1, d1):
     field_jets(m1, d1, FIELD, exact=0)  # writes jet
     for step in range(m1.opt_sdf_iterations):
         slope = Vec3(jet[4 * FIELD + 1 : 4 * FIELD + 4])
-        # NOWHERE, above any rise, in lanes whose point is no NaN; it is NaN only if a pose is not finite
+        # NOWHERE is above any rise; in lanes whose point is NaN (a pose is not finite), no corner is selected
         least_rise = where(x[0] == x[0], NOWHERE, x[0])
         target = x
         for k in range(3):
@@ -126,18 +128,19 @@ def nearest_on_segment(x, a, b):
 def nearest_on_triangle(x, a, b, c):
     """Returns the point nearest to x on the triangle a, b, c.
 
-    It is the foot of the perpendicular if that is inside all edges, else the nearest point of the edges.
+    It is the foot of the perpendicular if the foot is inside all edges, else the nearest point of the edges.
     """
     n = cross(b - a, c - a)
-    nn = fmax(dot(n, n), TINY)
-    foot = fma(-dot(x - a, n) / nn, n, x)
+    n_squared = fmax(dot(n, n), TINY)
+    foot = fma(-dot(x - a, n) / n_squared, n, x)
+    # signed distances of the foot from the edges, positive inside, times lengths
     sides = tuple(dot(cross(v - u, foot - u), n) for u, v in ((a, b), (b, c), (c, a)))
-    inside = (fmin(sides[0], fmin(sides[1], sides[2])) >= 0.0) & (nn > TINY)
-    nearest, least = nearest_on_segment(x, a, b)
+    inside = (fmin(sides[0], fmin(sides[1], sides[2])) >= 0.0) & (n_squared > TINY)
+    nearest, least_squared = nearest_on_segment(x, a, b)
     for u, v in ((b, c), (c, a)):
-        on_edge, distance = nearest_on_segment(x, u, v)
-        nearest = where(distance < least, on_edge, nearest)
-        least = fmin(distance, least)
+        on_edge, squared = nearest_on_segment(x, u, v)
+        nearest = where(squared < least_squared, on_edge, nearest)
+        least_squared = fmin(squared, least_squared)
     return where(inside, foot, nearest)
 
 
@@ -145,18 +148,18 @@ def nearest_on_triangle(x, a, b, c):
 def converge_in_triangles(m1, d1, tolerance):
     """Minimizes the field from the points `descent.trial`, in their triangles, until a step is shorter than tolerance.
 
-    Projected gradient method; the step factor doubles if the field falls as the projected step promises, else it
-    halves.
-    Writes: descent.trial and descent.jet, points of the result and their fields.
+    Projected gradient method: the step is accepted and its factor doubles if the field falls by the fraction DECREASE
+    of what the projected step promises; otherwise the factor halves.
+    Writes: descent.trial, the resulting points; descent.jet, the field there.
     """
     corners, jet = eights(d1.descent.corner), eights(d1.descent.jet)
     a, b, c = Vec3(corners[0:3]), Vec3(corners[3:6]), Vec3(corners[6:9])
     x = Vec3(eights(d1.descent.trial)[0:3])
     best_jet = Vec4(jet[4 * FIELD : 4 * FIELD + 4])
     _, radius = bounding_sphere(a, b, c)
-    # NaN does not move; the gradient's length is about 1, so the first step is 0.1 radius
+    # a point that is NaN does not move
     moving = x[0] == x[0]
-    factor = 0.1 * radius
+    factor = 0.1 * radius  # the length of the first step, because the gradient's length is about 1
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break
@@ -182,7 +185,7 @@ def finish_starts(m1, d1, n):
     Reads: descent.trial, descent.corner.   Writes: manifold.*, descent.count, the number of points found.
     """
     frank_wolfe(m1, d1)
-    # points that add_points drops, because they are known, also count as found
+    # also counts points that add_points drops because they were found before
     found = d1.descent.count[0]
     kept = 0
     for i in range(n):
@@ -195,15 +198,16 @@ def finish_starts(m1, d1, n):
 
 @kernel
 def start_on_triangle(m1, d1, triangle, n):
-    """Adds the starting points of one of the eight triangles `descent.triangle` to the n waiting ones; returns n.
+    """Adds the starting points of a triangle to the n waiting ones; returns the new number of waiting points.
 
-    They are points w a + u b + v c, w = 1 - u - v, with (u, v) of the Halton sequence.  Eight waiting points are
-    finished at once.
+    The points are w a + u b + v c, w = 1 - u - v, with (u, v) of the Halton sequence.  As soon as eight points wait,
+    they are finished (`finish_starts`).
+    triangle: its lane in descent.triangle.
     Writes: descent.start and descent.corner in lane n; what `finish_starts` writes.
     """
     for i in range(max(1, m1.opt_sdf_initpoints)):
         u, v = halton(i + 1, 2), halton(i + 1, 3)
-        # the unit square, folded into its lower triangle
+        # folds the unit square into its lower triangle u + v <= 1
         outside = u + v > 1.0
         u, v = where(outside, 1.0 - u, u), where(outside, 1.0 - v, v)
         w = 1.0 - u - v
@@ -223,11 +227,11 @@ def start_on_triangle(m1, d1, triangle, n):
 
 @kernel
 def collide_group(m1, d1, group, n):
-    """Adds the starting points of the triangles of a group that may meet the field.
+    """Adds the starting points of a group's triangles that may meet the field; returns the number of waiting points.
 
-    n: number of waiting starting points, in descent.start; returns the new number.
+    n: number of waiting starting points before the call, in descent.start.
     """
-    # a row of eight lanes for each coordinate of the three corners
+    # a group has nine rows of eight lanes: x, y, z of the three corners
     rows = eights(m1.fieldgroup_vert)
     first = 9 * group
     a = Vec3(rows[first : first + 3])
@@ -238,7 +242,7 @@ def collide_group(m1, d1, group, n):
         centroid, radius = bounding_sphere(a, b, c)
         meets = meets & (field_value_at(m1, d1, centroid) < radius)
         eights(d1.descent.triangle)[0:9] = join(a, b, c)
-        # the last first, as MuJoCo; fieldgroup_face is -1 in a lane without a triangle
+        # from the last to the first triangle, as MuJoCo; fieldgroup_face is -1 in a lane without a triangle
         for i in range(LANES - 1, -1, -1):
             if m1.fieldgroup_face[group, i] >= 0 and has(meets, i) and d1.descent.count[0] < d1.nmanifold:
                 n = start_on_triangle(m1, d1, i, n)
@@ -275,7 +279,7 @@ def mesh_field(m1, d1):
                 if child != NO_CHILD and has(meets, k) and pending < DEPTH:
                     d1.descent.node[pending] = child
                     pending += 1
-    # the lanes without a starting point repeat the first one
+    # the remaining points; lanes without a point repeat the first one
     if waiting > 0:
         for i in range(waiting, LANES):
             for k in range(3):

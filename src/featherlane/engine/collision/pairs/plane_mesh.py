@@ -32,27 +32,30 @@ TIE = 1e-12  # m heights that differ by less may be equal up to rounding
 
 @kernel
 def climb_to_lowest(m1, start, n, down, vertex):
-    """Returns (vertex, lead): a lowest vertex, found by climbing, and by how much it is lower than its neighbours [m].
+    """Returns (vertex, advantage): a lowest vertex, found by climbing, and its depth below its neighbours [m].
 
-    start, n: first vertex of the hull and their number; down: unit vector in the mesh's frame; vertex: where to start.
+    Args:
+        start, n: first vertex of the hull in hull_vert, and number of its vertices.
+        down: unit vector in the mesh's frame; a vertex is lower if it is farther along `down`.
+        vertex: where the search starts; like the result, counted from the hull's first vertex.
     """
     best = dot(m1.hull_vert[start + vertex], down)
-    lead = 0.0 * down[0]
+    advantage = 0.0 * down[0]
     for _ in range(n):
-        place = start + vertex
-        # second: depth of the lowest neighbour; the start, 1 m above the vertex, limits the lead to 1 m
+        here = start + vertex
         previous = vertex
-        second = best - 1.0
-        for e in range(m1.hull_edgeadr[place], m1.hull_edgeadr[place] + m1.hull_edgenum[place]):
+        # starts 1 m above the vertex, which limits the advantage to 1 m
+        deepest_neighbour = best - 1.0
+        for e in range(m1.hull_edgeadr[here], m1.hull_edgeadr[here] + m1.hull_edgenum[here]):
             neighbour = m1.hull_edge[e]
             depth = dot(m1.hull_vert[start + neighbour], down)
-            second = fmax(depth, second)
+            deepest_neighbour = fmax(depth, deepest_neighbour)
             if depth > best:
                 vertex, best = neighbour, depth
         if vertex == previous:
-            lead = best - second
+            advantage = best - deepest_neighbour
             break
-    return vertex, lead
+    return vertex, advantage
 
 
 @kernel
@@ -60,13 +63,12 @@ def lowest_vertex(m1, mesh, down):
     """Returns the first of the hull's lowest vertices along `down`; for a large hull, the one found by climbing."""
     vertex = 0
     start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
-    # CLIMB: number of vertices above which climbing along edges is faster than testing all
-    # a search by climbing starts from hull_start: the vertex that is farthest in a direction near `down`
     if n > CLIMB:
-        vertex, lead = climb_to_lowest(m1, start, n, down, m1.hull_start[m1.hull_startadr[mesh] + cell_of(down)])
-        # among equally low vertices MuJoCo's choice is reproduced, whose search starts from the first vertex; it cannot
-        # start there if that vertex is no corner of the hull and so has no edges
-        if lead < TIE and m1.hull_edgenum[start] > 0:
+        # hull_start: the vertex that is farthest along a direction near `down`
+        vertex, advantage = climb_to_lowest(m1, start, n, down, m1.hull_start[m1.hull_startadr[mesh] + cell_of(down)])
+        # of equally low vertices, MuJoCo's is the one that climbing finds from the first vertex; if the first vertex is
+        # no corner of the hull, it has no edges, and climbing cannot start there
+        if advantage < TIE and m1.hull_edgenum[start] > 0:
             vertex = climb(m1, start, n, down, vertex=0)
     else:
         # unfused, so that equally low vertices compare as in MuJoCo
@@ -79,13 +81,16 @@ def lowest_vertex(m1, mesh, down):
 
 
 @kernel
-def face_most_along(m1, mesh, at, down):
-    """Returns the face at vertex `at` of the hulls whose normal is most along `down`; NO_FACE if it has none."""
-    # face: NO_FACE as a value; best: below any cosine
-    first = m1.hull_polyadr[mesh]
-    face, best = -1.0, -2.0
-    for k in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
-        candidate = first + m1.hull_map[k]
+def face_most_along(m1, mesh, hull_vertex, down):
+    """Returns the face at a vertex whose normal has the largest cosine with `down`; NO_FACE if the vertex has none.
+
+    hull_vertex: index of the vertex in hull_vert.
+    """
+    first_face = m1.hull_polyadr[mesh]
+    face = -1.0  # NO_FACE as a value
+    best = -2.0  # below any cosine
+    for k in range(m1.hull_mapadr[hull_vertex], m1.hull_mapadr[hull_vertex] + m1.hull_mapnum[hull_vertex]):
+        candidate = first_face + m1.hull_map[k]
         cosine = dot(m1.hull_polynormal[candidate], down)
         face = where(cosine > best, candidate, face)
         best = fmax(cosine, best)
@@ -100,53 +105,53 @@ def next_corner(k, n):
 
 
 @kernel
-def face_corner(m1, start, face, lead, k):
-    """Returns the vertex at corner k of a face, counted from the corner `lead`, in the mesh's frame.
+def face_corner(m1, start, face, corner0, k):
+    """Returns the position of corner corner0 + k of a face, counted around it, in the mesh's frame.
 
-    start: first vertex of the hull.
+    start: first vertex of the hull in hull_vert.
     """
     corners = m1.hull_polyvertnum[face]
-    place = lead + k
-    place = place if place < corners else place - corners
-    return m1.hull_vert[start + m1.hull_polyvert[m1.hull_polyvertadr[face] + place]]
+    corner = corner0 + k
+    corner = corner if corner < corners else corner - corners
+    return m1.hull_vert[start + m1.hull_polyvert[m1.hull_polyvertadr[face] + corner]]
 
 
 @kernel
 def area2(p, q, r, s):
-    """Returns the squared area of the quadrilateral of four corners, times 4: |(r - p) x (s - q)|^2."""
+    """Returns 4 times the squared area of the quadrilateral p, q, r, s: |(r - p) x (s - q)|^2."""
     w = cross(r - p, s - q)
     return dot(w, w)
 
 
 @kernel
-def spread_corners(m1, start, face, lead, n):
-    """Returns (q, r, s): three corners of the face's n that span a large area with corner 0, p.
+def spread_corners(m1, start, face, corner0, n):
+    """Returns (q, r, s): three of the face's n corners that span a large area with p, the face's corner `corner0`.
 
-    The last corner advances while the area grows; at each of its steps, the middle and the first do the same.
-    start: first vertex of the hull; lead: the face's corner that counts as its corner 0.
+    They start at the next three corners.  s advances while the area grows; after each of its steps, r advances while
+    the area grows, then q.
+    start: first vertex of the hull in hull_vert.
     """
-    p, q = face_corner(m1, start, face, lead, 0), face_corner(m1, start, face, lead, 1)
-    r, s = face_corner(m1, start, face, lead, 2), face_corner(m1, start, face, lead, 3)
+    p, q = face_corner(m1, start, face, corner0, 0), face_corner(m1, start, face, corner0, 1)
+    r, s = face_corner(m1, start, face, corner0, 2), face_corner(m1, start, face, corner0, 3)
     at_q, at_r, at_s = 1, 2, 3
     most = area2(p, q, r, s)
-    # s advances, then r, then q
     for _ in range(n):
         k = next_corner(at_s, n)
-        trial = face_corner(m1, start, face, lead, k)
+        trial = face_corner(m1, start, face, corner0, k)
         area = area2(p, q, r, trial)
         if not area > most:
             break
         most, at_s, s = area, k, trial
         for _ in range(n):
             k = next_corner(at_r, n)
-            trial = face_corner(m1, start, face, lead, k)
+            trial = face_corner(m1, start, face, corner0, k)
             area = area2(p, q, trial, s)
             if not area > most:
                 break
             most, at_r, r = area, k, trial
         for _ in range(n):
             k = next_corner(at_q, n)
-            trial = face_corner(m1, start, face, lead, k)
+            trial = face_corner(m1, start, face, corner0, k)
             area = area2(p, trial, r, s)
             if not area > most:
                 break
@@ -156,9 +161,9 @@ def spread_corners(m1, start, face, lead, n):
 
 @kernel
 def add_vertex(d1, v, n, down):
-    """Adds the point of vertex v if it is within the limit and not above the mesh's centre.
+    """Adds a contact point for the vertex v if v is within the limit and not above the mesh's centre.
 
-    v, down: in the mesh's frame; n: the plane's normal, world axes.
+    v: position of the vertex in the mesh's frame; n: the plane's normal in world axes; down: -n in the mesh's frame.
     """
     centre = d1.shapes.pos[1]
     vertex = d1.shapes.mat[1] @ v + centre
@@ -173,7 +178,7 @@ def add_vertex(d1, v, n, down):
 
 @stage
 def plane_mesh(m1, d1):
-    """Computes up to four contact points of a plane and a hull, none if its lowest vertex is out of reach.
+    """Computes up to four contact points of a plane and a hull, none if the hull's lowest vertex is beyond the limit.
 
     Reads:  shapes.*, hull_*.   Writes: manifold.*.
     Cost: O(nvert) up to CLIMB vertices; above, a few steps from the farthest vertex of a nearby direction.
@@ -188,18 +193,17 @@ def plane_mesh(m1, d1):
     if d1.manifold.count[0] == 1:
         face = face_most_along(m1, mesh, start + lowest, down)
         if face != NO_FACE:
-            # lead: the face's corner at the lowest vertex
             corners = m1.hull_polyvertnum[face]
-            lead = 0
+            corner0 = 0  # the face's corner at the lowest vertex
             for k in range(corners):
                 if m1.hull_polyvert[m1.hull_polyvertadr[face] + k] == lowest:
-                    lead = k
-            q, r = face_corner(m1, start, face, lead, 1), face_corner(m1, start, face, lead, 2)
+                    corner0 = k
+            q, r = face_corner(m1, start, face, corner0, 1), face_corner(m1, start, face, corner0, 2)
             s = r
             if corners > MOST:
-                q, r, s = spread_corners(m1, start, face, lead, corners)
+                q, r, s = spread_corners(m1, start, face, corner0, corners)
             elif corners == MOST:
-                s = face_corner(m1, start, face, lead, 3)
+                s = face_corner(m1, start, face, corner0, 3)
             add_vertex(d1, q, n, down)
             add_vertex(d1, r, n, down)
             # a triangle has no fourth corner

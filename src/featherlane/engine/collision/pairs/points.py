@@ -40,7 +40,7 @@ def plane_sphere_points(m, d, g, h, near, limit):
 
 @kernel
 def plane_capsule_points(m, d, g, h, near, limit):
-    """Appends up to two points: the caps at the positive and the negative end of the axis.
+    """Appends up to two points of a plane and a capsule: first of the cap at the positive end of the axis.
 
     The first tangent of the contact frame is along the capsule.
     """
@@ -57,7 +57,7 @@ def plane_capsule_points(m, d, g, h, near, limit):
 
 @kernel
 def plane_box_points(m, d, g, h, near, limit):
-    """Appends up to four points of a plane and a box: corners by ascending index."""
+    """Appends up to four contact points of a plane and a box: its touching corners, by ascending index."""
     n = z_axis(d, g)
     c = d.geom_xpos[h]
     R, size = d.geom_xmat[h], m.geom_size[h]
@@ -68,8 +68,7 @@ def plane_box_points(m, d, g, h, near, limit):
     corners = plane_box(height, half_axis_height, limit, none=-1.0)  # indices 0..7, -1: none
     for i in range(4):
         corner = corners[i]
-
-        # corner = 4 z + 2 y + x, a value: bits -> signs of the axes
+        # corner = 4 z + 2 y + x is a value, so its bits x, y, z are found by comparison
         z = corner >= 4.0
         rest = where(z, corner - 4.0, corner)
         y = rest >= 2.0
@@ -94,7 +93,7 @@ def plane_ellipsoid_points(m, d, g, h, near, limit):
 
 @kernel
 def plane_cylinder_points(m, d, g, h, near, limit):
-    """Appends up to four points of a plane and a cylinder, none if the first does not touch."""
+    """Appends up to four points of a plane and a cylinder, none if the cylinder's lowest point is beyond the limit."""
     n = z_axis(d, g)
     c = d.geom_xpos[h]
     r, half = m.geom_size[h][0], m.geom_size[h][1]
@@ -109,7 +108,7 @@ def plane_cylinder_points(m, d, g, h, near, limit):
 
 @kernel
 def sphere_points(m, d, g, h, near, limit):
-    """Appends up to one point of a sphere with a sphere or a capsule."""
+    """Appends up to one contact point of the sphere g and the sphere or capsule h."""
     c1 = d.geom_xpos[g]
     z1 = z_axis(d, g)
     r1 = m.geom_size[g][0]
@@ -147,7 +146,7 @@ def sphere_box_points(m, d, g, h, near, limit):
 
 @kernel
 def capsule_capsule_points(m, d, g, h, near, limit):
-    """Appends one point of crossing capsules, up to two of parallel ones."""
+    """Appends up to one contact point of two crossing capsules, up to two of parallel capsules."""
     c1 = d.geom_xpos[g]
     z1 = z_axis(d, g)
     r1 = m.geom_size[g][0]

@@ -31,22 +31,31 @@ def half_axis_heights(R, size, n):
 
 @kernel
 def corner_height(sx, sy, sz, h):
-    """Returns the height of the corner with signs sx, sy, sz over the box's centre; h: heights of the half axes."""
+    """Returns the height of a box's corner over its centre [m].
+
+    sx, sy, sz: signs of the corner's coordinates; h: components of the half axes along the plane's normal.
+    """
     return sx * h[0] + sy * h[1] + sz * h[2]
 
 
 @kernel
 def plane_box(height, h, margin, none):
-    """Returns the indices 0..7 of the first four touching corners, -1 if there are fewer; bit k is the sign of axis k.
+    """Returns the indices 0..7 of the first four touching corners, -1 for missing ones.
 
-    A corner touches if it is within the margin and not above the box's centre.  `height` is the centre's height, `h`
-    the heights of the half axes; `none` is -1 as a value.
+    Bit k of an index is 1 if the corner is on the positive side of axis k.  A corner touches if it is within the margin
+    and not above the box's centre.
+
+    Args:
+        height: of the box's centre above the plane [m].
+        h: components of the half axes along the normal (`half_axis_heights`).
+        none: -1 as a value.
+
     Source: mjc_PlaneBox.
     """
     first, second, third, fourth = none, none, none, none
     count = none + 1.0  # 0 as a value: touching corners so far
     for i in range(8):
-        # bits 0, 1, 2 of i -> signs -1 or 1
+        # the signs -1 or 1 of bits 0, 1, 2 of i
         lower = corner_height(2.0 * (i & 1) - 1.0, 1.0 * (i & 2) - 1.0, 0.5 * (i & 4) - 1.0, h)
         touch = (height + lower <= margin) & (lower <= 0.0)
         first = where(touch & (count == 0.0), i, first)
@@ -59,8 +68,9 @@ def plane_box(height, h, margin, none):
 
 @kernel
 def sphere_sphere(c1, z1, r1, c2, z2, r2, margin):
-    """Returns (touch, distance, point, normal) of two spheres; the normal of concentric ones is z1 x z2, or x if zero.
+    """Returns (touch, distance, point, normal) of two spheres.
 
+    The normal of concentric spheres is the direction of z1 x z2, or the x axis if this product is 0.
     Source: mjc_SphereSphere.
     """
     offset = c2 - c1
@@ -86,12 +96,12 @@ def sphere_capsule(c1, z1, r1, c2, z2, r2, half, margin):
 
 @kernel
 def clip_to_segments(ma, mb, mc, u, v, x1, x2):
-    """Returns (x1, x2) of the nearest points of two segments from those of their lines; coordinates in -1..1.
+    """Returns (x1, x2): the coordinates, in -1..1, of the nearest points of two segments.
 
-    The points of the lines solve ma x1 + mb x2 = u, mb x1 + mc x2 = v.  The first is clipped and the second recomputed,
-    then vice versa.
+    x1, x2: those of the nearest points of their lines, which solve ma x1 + mb x2 = u, mb x1 + mc x2 = v.  x1 is clipped
+    and x2 recomputed, then x2 is clipped and x1 recomputed.
     """
-    # the second's point nearest to x1 is x2 = (v - mb x1) / mc, the first's nearest to x2 is (u - mb x2) / ma
+    # the second line's point nearest to x1 is (v - mb x1) / mc, the first line's nearest to x2 is (u - mb x2) / ma
     x2 = where(x1 > 1.0, (v - mb) / mc, where(x1 < -1.0, (v + mb) / mc, x2))
     x1 = clip(x1, -1.0, 1.0)
     x1 = where(x2 > 1.0, clip((u - mb) / ma, -1.0, 1.0), where(x2 < -1.0, clip((u + mb) / ma, -1.0, 1.0), x1))
@@ -102,9 +112,9 @@ def clip_to_segments(ma, mb, mc, u, v, x1, x2):
 def overlap_end(x1, within, end2, mb, mc, v):
     """Returns (x1, x2): the coordinates, on both segments, of one end of the overlap of two parallel segments.
 
-    In worlds of the mask `within` it is an end of the second segment, end2 = -1 or 1, which has the coordinate x1 on
-    the first segment.  In the others this end is outside of the first segment, so the overlap ends at the first's end,
-    with the projection x2 = (v - mb x1) / mc.
+    In worlds of the mask `within`, the overlap ends at an end of the second segment: end2 = -1 or 1, with the
+    coordinate x1 on the first segment.  In all other worlds, x1 is outside of the first segment: the overlap ends at
+    the end of the first segment, which has the projection x2 = (v - mb x1) / mc on the second.
     """
     x1 = clip(x1, -1.0, 1.0)
     return x1, where(within, end2, clip((v - mb * x1) / mc, -1.0, 1.0))
@@ -116,29 +126,29 @@ def capsule_segments(c1, a1, c2, a2):
 
     Crossing segments have one pair (x1, x2) of nearest points.  Parallel ones have two, the ends of their overlap, in
     the direction of a1: (x1, x2) and (y1, y2), which coincide without an overlap.
-    The points minimize |dif + x1 a1 - x2 a2|^2:  ma x1 + mb x2 = u,  mb x1 + mc x2 = v.
+    The points minimize |offset + x1 a1 - x2 a2|^2:  ma x1 + mb x2 = u,  mb x1 + mc x2 = v.
     Source: mjraw_CapsuleCapsule of MuJoCo 4.0.1; the rule for parallel axes was measured on its results.
     Note: for near-parallel axes, cross products avoid the cancellation of |a1|^2 |a2|^2 - (a1 . a2)^2.
     """
-    dif = c1 - c2
+    offset = c1 - c2
     ma = dot(a1, a1)
     mb = -dot(a1, a2)
     mc = dot(a2, a2)
-    u = -dot(a1, dif)
-    v = dot(a2, dif)
+    u = -dot(a1, offset)
+    v = dot(a2, offset)
 
-    # nearest points of the lines: x1 = (dif x a2) . (a2 x a1) / |a1 x a2|^2, x2 alike
+    # nearest points of the lines: x1 = -(offset x a2) . w / |w|^2, x2 = -(offset x a1) . w / |w|^2
     w = cross(a1, a2)
     det = dot(w, w)
     parallel = det < PARALLEL * ma * mc
     inverse = 1.0 / where(parallel, 1.0, det)
-    x1, x2 = -dot(cross(dif, a2), w) * inverse, -dot(cross(dif, a1), w) * inverse
+    x1, x2 = -dot(cross(offset, a2), w) * inverse, -dot(cross(offset, a1), w) * inverse
     x1, x2 = clip_to_segments(ma, mb, mc, u, v, x1, x2)
     y1, y2 = x1, x2
 
-    # parallel: the second segment's ends lie at (u +- |mb|) / ma on the first
+    # the ends of a parallel second segment have the coordinates (u +- |mb|) / ma on the first
     if any_(parallel):
-        # end: the second's end that comes first in the direction of a1, 1 for antiparallel segments (mb > 0)
+        # end: the second segment's lower end in the direction of a1, which is 1 for antiparallel segments (mb > 0)
         reach = fabs(mb)
         end = where(mb > 0.0, 1.0, -1.0)
         lo = (u - reach) / ma

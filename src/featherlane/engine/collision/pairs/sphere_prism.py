@@ -16,9 +16,10 @@ from featherlane.engine.collision.convex.pair import NO_DISTANCE, shapes_to_worl
 
 @kernel
 def keep_nearer(d1, depth, n):
-    """Selects a face if the centre is less deep below it than below previous faces; n: its outward unit normal.
+    """Stores a face if the sphere's centre is less deep below it than below all previous faces.
 
-    Reads and writes: convex.dist, the negative of the least depth; convex.normal.
+    depth: of the centre below the face [m]; n: the face's outward unit normal.
+    Reads and writes: convex.dist, minus the least depth; convex.normal.
     """
     if depth < -d1.convex.dist[0]:
         d1.convex.dist[0] = -depth
@@ -27,12 +28,12 @@ def keep_nearer(d1, depth, n):
 
 @kernel
 def find_face_of_centre(d1, a, b, c):
-    """Returns whether the centre, the origin, is in the prism with the top triangle a, b, c, relative to the centre.
+    """Returns whether the sphere's centre is in the prism with the top triangle a, b, c, relative to the centre.
 
-    If so, stores the negative depth and the normal of its nearest face in convex.dist and convex.normal.
+    If so, stores minus the centre's depth and the normal of the nearest face in convex.dist and convex.normal.
     """
     up = cross(b - a, c - a)
-    # a, b, c become counterclockwise from above, so that `up` is the top's outward normal
+    # makes a, b, c counterclockwise from above, so that `up` is the top's outward normal
     if up[2] < 0.0:
         up = -1.0 * up
         b, c = c, b
@@ -42,14 +43,13 @@ def find_face_of_centre(d1, a, b, c):
         zero = 0.0 * up[0]  # as a value
         one = 0.0 * up[0] + 1.0
         d1.convex.dist[0] = -NO_DISTANCE
-        # the top, the bottom, then three walls
-        keep_nearer(d1, dot(up, a), up)
-        # height of the centre above the bottom
+        keep_nearer(d1, dot(up, a), up)  # the top
+        # the bottom
         keep_nearer(d1, d1.convex.pos[0][2] - d1.shapes.prism[0][2], (zero, zero, -one))
-        # the lesser of the two depths: the centre is also above the bottom
+        # the lesser of the two depths is not negative: the centre is also above the bottom
         inside = -d1.convex.dist[0] >= 0.0
         for _ in range(3):
-            # counterclockwise from above: the wall's normal is to the right of its edge
+            # the wall below edge ab: the edges are counterclockwise from above, so the outward normal is to their right
             out, _ = normalize3((b[1] - a[1], a[0] - b[0], zero))
             depth = dot(out, a)
             inside = inside and depth >= 0.0
@@ -60,29 +60,29 @@ def find_face_of_centre(d1, a, b, c):
 
 @kernel
 def collide_prism_sphere(d1):
-    """Returns whether the second shape is a sphere centred in or above the prism; if so, stores their distance.
+    """Returns whether the second shape is a sphere with its centre in or above the prism; if so, stores their distance.
 
     Writes: convex.dist, convex.normal, convex.witness, as `closest`.
-    Above: the direction from the centre down to the nearest point of the triangle leads away from everything below it.
+    If the nearest point of the top triangle is not higher than the centre, no lower point of the prism is nearer.
     """
-    met = False
+    applies = False
     if d1.shapes.type[1] == SPHERE:
         centre = d1.convex.pos[0]
-        # the top triangle, then relative to the centre; scale2: square of the size
+        # a, b, c: the top triangle; scale2: squared size, for the tolerance
         a, b, c = d1.shapes.prism[3], d1.shapes.prism[4], d1.shapes.prism[5]
         scale2 = fmax(dot(centre, centre), dot(a, a))
         a, b, c = a - centre, b - centre, c - centre
         if find_face_of_centre(d1, a, b, c):  # the centre is inside; writes convex.dist, convex.normal
-            met = True
+            applies = True
             d1.convex.witness[0] = fma(-d1.convex.dist[0], d1.convex.normal[0], centre)
         else:
             distance2, nearest, _ = nearest_on_triangle(a, b, c)
             if nearest[2] <= 0.0 and distance2 > TOUCH * TOUCH * scale2:
-                met = True
+                applies = True
                 length = sqrt(distance2)
                 d1.convex.dist[0] = length
                 d1.convex.normal[0] = -1.0 / length * nearest
                 d1.convex.witness[0] = centre + nearest
-        if met:
+        if applies:
             shapes_to_world(d1)
-    return met
+    return applies

@@ -28,9 +28,9 @@ BLUR = 1e-6  # margin of bounding boxes, relative to their distance from the ray
 
 @kernel
 def meets_bounding_sphere(m, d, g, p, v):
-    """Returns the mask where the ray hits geom g's bounding sphere before its nearest hit, and g is not excluded.
+    """Returns the mask of rays that meet geom g's bounding sphere before their nearest hit, and do not exclude g.
 
-    p, v: point and direction of the ray, world axes.  A plane has no bounding sphere; a sphere is its own.
+    p, v: point and direction of the rays, world axes.  Planes have no bounding sphere, and spheres need no test.
     """
     geom = m.geom[g]
     met = d.ray.exclude[0] != geom.bodyid
@@ -40,7 +40,8 @@ def meets_bounding_sphere(m, d, g, p, v):
     if geom.type not in (PLANE, SPHERE):
         radius = SLACK * radius_of(geom.type, geom.size, geom.rbound)
         from_centre = p - d.geom_xpos[g]
-        # the sphere is entered at -c_v - sqrt(radius^2 - |foot|^2), after -c_v - radius; c_v > radius: it is behind
+        # the sphere is entered at -c_v - sqrt(radius^2 - |foot|^2), which is at least -c_v - radius; it is behind the
+        # ray's origin if c_v > radius
         c_v = dot(from_centre, v)
         foot = fma(-c_v, v, from_centre)
         met = met & (dot(foot, foot) <= radius * radius) & (c_v <= radius) & (-c_v - radius < d.ray.distance[0])
@@ -49,14 +50,14 @@ def meets_bounding_sphere(m, d, g, p, v):
 
 @kernel
 def intersect_in_lanes(m, d, g, near, p, v, heights):
-    """Intersects the rays (p, v) with geom g of closed form, signed distance field or height field.
+    """Intersects the rays (p, v) with geom g: a shape with a closed form, a signed distance field or a height field.
 
     near: mask of the rays; heights: 1 for a height field.   Writes, for nearer hits: ray.distance, ray.geom,
     ray.normal.
     """
     R, kind = d.geom_xmat[g], m.geom_type[g]
     size = m.geom_size[g]
-    # in the geom's frame; then for each hit its distance x and the outward normal n
+    # the rays in the geom's frame
     p = R.T @ (p - d.geom_xpos[g])
     v = R.T @ v
     if heights:
@@ -78,7 +79,7 @@ def intersect_in_lanes(m, d, g, near, p, v, heights):
 
 @kernel
 def enters_box(m, d, g, p, v):
-    """Returns the mask where the ray (p, v) enters geom g's bounding box before its nearest hit."""
+    """Returns the mask of rays (p, v) that enter geom g's bounding box before their nearest hit."""
     R, centre, half = d.geom_xmat[g], m.geom_aabb[g].centre, m.geom_aabb[g].half
     p = R.T @ (p - d.geom_xpos[g])
     v = R.T @ v
@@ -110,8 +111,8 @@ def intersect_by_world(m, d, g, near):
                 meet_mesh(m, d)
             else:
                 meet_heights(m, d)
-            leaves = dot(d.line.normal[0], d.line.direction[0]) > 0.0
-            if d.line.hit[0] == 1 and not (d.ray.culls[0] and leaves):
+            is_inside = dot(d.line.normal[0], d.line.direction[0]) > 0.0  # the surface is hit from inside
+            if d.line.hit[0] == 1 and not (d.ray.culls[0] and is_inside):
                 write_lane(d.ray.distance, 0, lane, d.line.distance[0])
                 write_lane(d.ray.geom, 0, lane, 1.0 * g)
                 write_lane(d.ray.triangle, 0, lane, 1.0 * d.line.triangle[0])
@@ -128,10 +129,13 @@ def start_rays(d):
 
 @kernel
 def intersect_geom(m, d, g, near, packet):
-    """Intersects the rays of the mask `near` with geom g; packet = 1: height fields are traversed in lanes."""
+    """Intersects the rays of the mask `near` with geom g; packet: 1 intersects height fields in lanes.
+
+    Writes, for nearer hits: ray.distance, ray.geom, ray.triangle, ray.normal.
+    """
     p, v = d.ray.point[0], d.ray.direction[0]
     if any_(near):
-        # lanes compute the address of a sample as a real
+        # in lanes, the index of a sample is a real, so it must be exact
         if packet and m.geom_type[g] == HFIELD and m.nhfielddata < EXACT:
             intersect_in_lanes(m, d, g, near, p, v, heights=1)
         elif m.geom_type[g] in (HFIELD, MESH):
@@ -148,7 +152,7 @@ def end_rays(d):
 
 @kernel
 def cast_among(m, d, packet):
-    """Finds the first surfaces among the geoms in `ray.seen`; packet = 1: lanes hold neighbouring rays."""
+    """Finds the first surfaces among the geoms in `ray.seen`; packet: 1 if lanes are neighbouring rays of one world."""
     p, v = d.ray.point[0], d.ray.direction[0]
     start_rays(d)
     for k in range(d.ray.ngeom[0]):

@@ -47,7 +47,8 @@ def padded_box(m, g):
 def refine_crossing(m, d, g, size, ray, bracket, crossed):
     """Returns the distance along each ray at which the field is zero, between the ends of a bracket.
 
-    Illinois method: the secant's zero replaces the end; the field at an unchanged start is halved.
+    Illinois method: the secant's zero replaces the end.  If the field has different signs at the zero and at the old
+    end, the old end becomes the start; otherwise the start remains, and the field there is halved.
 
     Args:
         size: geom_size of the SDF geom g.
@@ -64,7 +65,7 @@ def refine_crossing(m, d, g, size, ray, bracket, crossed):
         slope = f_end - f_start
         guess = end - f_end * (end - start) / where(running & (slope != 0.0), slope, 1.0)
         f_guess = field_at(m, d, g, size, fma(guess, v, p))
-        crosses = f_guess * f_end < 0.0  # the zero is between guess and end: the old end becomes the start
+        crosses = f_guess * f_end < 0.0  # the field is zero between guess and end
         next_start = where(running & crosses, end, start)
         start = next_start
         f_start = where(running, where(crosses, f_end, 0.5 * f_start), f_start)
@@ -81,7 +82,7 @@ def march(m, d):
     Writes: ray.met (1: a hit nearer than before), ray.local_distance [m] and ray.local_normal of this hit.
     Frame: the geom's.   Cost: O(advances of the longest march).
     """
-    # a point of the ray is p + x v; `start`, `end` and the like are distances x, f_start and f_end the fields there
+    # a point of the ray is p + x v; enter, leave, start, end and next_x are distances x, f_* the fields there
     g = d.ray.field[0]
     p, v = d.ray.local_point[0], d.ray.local_direction[0]
     size = m.geom_size[g]
@@ -92,7 +93,7 @@ def march(m, d):
         low, high = slab(p[k], v[k], lower[k], upper[k])
         enter, leave = fmax(enter, low), fmin(leave, high)
     running = (d.ray.near[0] > 0.0) & (enter <= leave)
-    least = diagonal / PARTS
+    least_advance = diagonal / PARTS
     start = where(running, enter, 0.0)
     f_start = field_at(m, d, g, size, fma(start, v, p))
     # touches: rays that start on the surface; crossed: rays that have crossed it
@@ -103,7 +104,7 @@ def march(m, d):
     end, f_end = start, f_start
     # advance from `start` to `end` until the field changes its sign
     while any_(running):
-        next_x = fmin(start + fmax(fabs(f_start), least), leave)
+        next_x = fmin(start + fmax(fabs(f_start), least_advance), leave)
         f_next = field_at(m, d, g, size, fma(next_x, v, p))
         end, f_end = where(running, next_x, end), where(running, f_next, f_end)
         change = running & (start_sign * f_end <= 0.0)

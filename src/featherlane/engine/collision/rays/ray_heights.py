@@ -30,9 +30,10 @@ def clamped_floor(x, n):
 
 @kernel
 def intersect_cell(m1, d1, field, r, c, cell, heights, ray):
-    """Intersects both triangles of cell (r, c), if the ray's heights over the row overlap theirs.
+    """Intersects the ray with both triangles of cell (r, c), if the heights of the ray and of the cell overlap.
 
-    cell: its sizes along x and y [m]; heights: lowest and highest z of the ray over the row.   Writes: line.*.
+    cell: sizes of a cell along x and y [m]; heights: lowest and highest z of the ray over row r.
+    Writes: line.*, for a nearer hit.
     """
     (dx, dy), (low, high) = cell, heights
     z00 = sample_height(m1, field, r, c)
@@ -80,10 +81,10 @@ def meet_surface(m1, d1, field, cell, enter, leave):
             near_edge = (row - PADDING - grid_y) / rate_y
             far_edge = (row + 1.0 + PADDING - grid_y) / rate_y
             begin, end = fmax(begin, fmin(near_edge, far_edge)), fmin(end, fmax(near_edge, far_edge))
-        # the rows that follow are behind the nearest hit
+        # this row and the following ones are behind the nearest hit
         if begin > d1.line.distance[0]:
             break
-        # columns and heights of the ray there
+        # columns and heights of the ray over this row
         x0, x1 = fma(begin, rate_x, grid_x), fma(end, rate_x, grid_x)
         z0, z1 = fma(begin, v[2], p[2]), fma(end, v[2], p[2])
         heights = fmin(z0, z1) - height_slack, fmax(z0, z1) + height_slack
@@ -95,7 +96,7 @@ def meet_surface(m1, d1, field, cell, enter, leave):
 
 @kernel
 def store_nearer(d1, x, n):
-    """Stores a surface at distance x with normal n as the hit if it is nearer.
+    """Stores a surface at distance x with normal n as the hit if 0 <= x < line.distance.
 
     Writes: line.distance, line.hit, line.normal.
     """
@@ -107,14 +108,17 @@ def store_nearer(d1, x, n):
 
 @kernel
 def meet_wall(m1, d1, field, p, v, side, across):
-    """Intersects one wall above the base, below the heights along it: its normal is `side` times x, or y if `across`.
+    """Intersects the ray with one wall of the field, from the height 0 up to the samples along the wall.
 
-    p, v: point and direction of the ray.  The wall is at side * half_width on its normal's axis, on which the ray has
-    coordinate p_normal and rate v_normal.  It extends to +-along on the other axis (p_along, v_along).  The n samples
-    along a wall are `stride` apart and begin at `start`.  x is the distance along the ray, y and z the position on the
-    wall.   Writes: line.*, for a nearer hit.
-    side: -1 or 1; across: 0: the wall's normal is along x, 1: along y.
+    Args:
+        p, v: point and direction of the ray.
+        side: -1 or 1, the sign of the wall's outward normal along its axis.
+        across: axis of the normal, 0 for x, 1 for y.
+
+    Writes: line.*, for a nearer hit.
     """
+    # the wall is at side * half_width on its normal's axis (p_normal, v_normal), and extends from -along to along on
+    # the other axis (p_along, v_along); its n samples begin at `start` and are `stride` apart
     ncol, nrow = m1.hfield_ncol[field], m1.hfield_nrow[field]
     # a wall across x, at the first or the last column of samples
     half_width = m1.hfield_size[field][0]
@@ -133,11 +137,12 @@ def meet_wall(m1, d1, field, p, v, side, across):
             start = (nrow - 1) * ncol
     top = m1.hfield_size[field][2]
     if fabs(v_normal) > MINVAL:
+        # x: distance along the ray; y, z: position on the wall
         x = (side * half_width - p_normal) / v_normal
         y = fma(x, v_along, p_along)
         z = fma(x, v[2], p[2])
         if (x >= 0.0) & (fabs(y) <= along) & (z >= 0.0) & (z <= top):
-            # position along the samples, and the height between two of them
+            # from metres to samples; the wall's top is linear between two samples
             y = (y + along) * (n - 1) / (2.0 * along)
             sample = clamped_floor(y, n - 1)
             adr = m1.hfield_adr[field] + start + sample * stride
@@ -155,7 +160,7 @@ def meet_heights(m1, d1):
     """Finds the nearest surface of the height field `shapes.data` that is nearer than `line.distance`.
 
     Reads:  line.point, line.direction (unit), in the field's frame.
-    Writes: line.distance, line.hit and line.normal if there is one.   Cost: O(cells under the ray).
+    Writes: line.distance, line.hit, line.normal, if there is such a surface.   Cost: O(cells under the ray).
     """
     p, v = d1.line.point[0], d1.line.direction[0]
     field = d1.shapes.data[0]

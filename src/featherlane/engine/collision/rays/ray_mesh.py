@@ -20,13 +20,13 @@ from featherlane.engine.collision.frame import frame_of
 from featherlane.engine.collision.rays.ray_shape import FAR
 from featherlane.engine.model.triangle_tree import GROUP, NO_CHILD
 
-STEEPEST = 1e300  # 1 / 0 in a slab test: times a distance of zero it is zero
-DEPTH = 160  # stack size; each level leaves at most seven boxes
+STEEPEST = 1e300  # replaces 1 / 0 in a slab test; unlike infinity, it gives 0 times a distance of 0
+DEPTH = 160  # stack size; each level of the tree leaves at most seven nodes on the stack
 
 
 @kernel
 def reciprocal(x):
-    """Returns 1 / x, or a large number of the same sign."""
+    """Returns 1 / x, or STEEPEST with the sign of x if x is almost 0."""
     return copysign(STEEPEST, x) if fabs(x) < 1.0 / STEEPEST else 1.0 / x
 
 
@@ -51,15 +51,16 @@ def ray_of_line(d1):
 def cross_triangle(a, b, c, ray):
     """Returns (met, distance) of the ray and the triangle a, b, c.
 
-    Projected along the ray, the triangle contains the origin if the three edge products have the same sign.  They also
-    are the weights of the corners' depths: x = (e0 a.v + e1 b.v + e2 c.v) / (e0 + e1 + e2).
+    Projected along the ray, with the ray's origin at 0, the triangle contains 0 if the cross products e0, e1, e2 of its
+    corners have the same sign.  They are also the weights of the corners' distances along the ray:
+    x = (e0 a.v + e1 b.v + e2 c.v) / (e0 + e1 + e2).
     Source: Woop, Benthin and Wald, Watertight ray/triangle intersection, JCGT 2 (2013).
     """
     p, v, s, t = ray
     a, b, c = a - p, b - p, c - p
     # coordinates of the corners along s and t
     ax, ay, bx, by, cx, cy = dot(s, a), dot(t, a), dot(s, b), dot(t, b), dot(s, c), dot(t, c)
-    # no fma: for an edge traversed in the opposite direction, each product is the exact negative
+    # no fma: the result for an edge in the opposite direction is then the exact negative
     e0, e1, e2 = bx * cy - by * cx, cx * ay - cy * ax, ax * by - ay * bx
     lowest, highest = fmin(fmin(e0, e1), e2), fmax(fmax(e0, e1), e2)
     det = e0 + e1 + e2
@@ -70,7 +71,10 @@ def cross_triangle(a, b, c, ray):
 
 @kernel
 def meet_triangle(d1, a, b, c, ray):
-    """Stores the triangle's plane as the hit if the ray hits it nearer than `line.distance`.   Writes: line.*."""
+    """Stores distance and normal of a triangle's hit if it is nearer than `line.distance`.
+
+    Writes: line.distance, line.hit, line.normal.
+    """
     met, x = cross_triangle(a, b, c, ray)
     if met & (x < d1.line.distance[0]):
         d1.line.distance[0] = x
@@ -80,9 +84,10 @@ def meet_triangle(d1, a, b, c, ray):
 
 @kernel
 def _group_corner(m1, group, corner, k):
-    """Returns corner 0, 1 or 2 of triangle k of a group; a group has 9 coordinates of GROUP triangles each."""
-    at = 9 * GROUP * group + 3 * GROUP * corner + k
-    return Vec3(m1.trianglegroup_vert[at + GROUP * i] for i in range(3))
+    """Returns corner 0, 1 or 2 of triangle k of a group."""
+    # a group has nine rows of GROUP triangles: x, y, z of each corner
+    place = 9 * GROUP * group + 3 * GROUP * corner + k
+    return Vec3(m1.trianglegroup_vert[place + GROUP * i] for i in range(3))
 
 
 @kernel
@@ -109,11 +114,12 @@ def _intersect_group(m1, d1, group, ray):
 
 @kernel
 def _push_children(m1, d1, node, n, p, inverse):
-    """Puts the children of a node that the ray enters on the stack of size n, the nearest on top; returns its size.
+    """Pushes the children of a node whose boxes the ray enters on the stack, the nearest on top; returns the new size.
 
-    p, inverse: origin of the ray, and 1 / its direction.  A node has six rows of eight boxes: lower and upper corners.
+    n: size of the stack; p, inverse: origin of the ray, and the reciprocals of its direction.
     Writes: line.node, line.enter, the stack; line.near.
     """
+    # a node has six rows of eight boxes: x, y, z of the lower corners, then of the upper corners
     boxes, near = eights(m1.meshnode_box), eights(d1.line.near)
     enter = 0.0 * boxes[6 * node]
     leave = enter + d1.line.distance[0]
@@ -123,7 +129,7 @@ def _push_children(m1, d1, node, n, p, inverse):
         at_upper = (boxes[6 * node + 3 + i] - p[i]) * inverse[i]
         enter, leave = fmax(fmin(at_lower, at_upper), enter), fmin(fmax(at_lower, at_upper), leave)
     near[0] = where(enter <= leave, enter, FAR)
-    nearest = n
+    nearest = n  # place of the nearest child on the stack
     for k in range(GROUP):
         child = m1.meshnode_child[node, k]
         if child != NO_CHILD and d1.line.near[k] < FAR and n < DEPTH:
@@ -131,7 +137,7 @@ def _push_children(m1, d1, node, n, p, inverse):
             if d1.line.enter[n] < d1.line.enter[nearest]:
                 nearest = n
             n += 1
-    # swap the nearest to the top
+    # swaps the nearest child to the top
     if nearest < n - 1:
         child, x = d1.line.node[nearest], d1.line.enter[nearest]
         d1.line.node[nearest], d1.line.enter[nearest] = d1.line.node[n - 1], d1.line.enter[n - 1]
@@ -144,7 +150,7 @@ def meet_mesh(m1, d1):
     """Finds the nearest triangle of the mesh `shapes.data` that is nearer than `line.distance`.
 
     Reads:  line.point, line.direction (unit), in the mesh's frame.
-    Writes: line.hit, and then line.distance, line.normal, line.triangle.
+    Writes: line.hit, line.distance, line.normal, line.triangle, if there is such a triangle.
     Scratch: line.node, line.enter, line.near.
     Cost: O(log triangles) plus those near the ray.
     """

@@ -14,16 +14,16 @@ FAR = 1e30  # distance without a hit
 
 @kernel
 def nearest_root(b, s):
-    """Returns the smaller of -b - s and -b + s that is not negative; a negative number if there is none."""
+    """Returns the smaller non-negative one of -b - s and -b + s, s >= 0; a negative number if both are negative."""
     near = -b - s
     return where(near >= 0.0, near, s - b)
 
 
 @kernel
 def meet_plane(p, v, size):
-    """Returns (met, x, n) of the upper face of a plane, within its rectangle if that is finite.
+    """Returns (met, x, n) of the upper side of a plane, within its rectangle.
 
-    size: half sides of the rectangle, 0: infinite.
+    size: half sides of the rectangle; 0 for an infinite side.
     """
     down = v[2] < -MINVAL
     x = -p[2] / where(down, v[2], -1.0)
@@ -54,13 +54,14 @@ def _componentwise(a, b):
 
 @kernel
 def meet_ellipsoid(p, v, size):
-    """Returns (met, x, n) of an ellipsoid with semi-axes `size`, a scaled unit sphere: |s (p + x v)| = 1, s = 1 / size.
+    """Returns (met, x, n) of an ellipsoid with semi-axes `size`.
 
+    It is a scaled unit sphere: |s (p + x v)| = 1 with s = 1 / size, multiplied component by component.
     x = -b -+ sqrt(c / a) with a = |sv|^2, b = sp.sv / a, c = 1 - |sp - b sv|^2.
     """
     sx, sy, sz = fmax(size, MINVAL)
     s = Vec3(1.0 / sx, 1.0 / sy, 1.0 / sz)
-    p, v = _componentwise(p, s), _componentwise(v, s)  # s p and s v
+    p, v = _componentwise(p, s), _componentwise(v, s)
     a = fmax(dot(v, v), MINVAL)
     b = dot(p, v) / a
     foot = fma(-b, v, p)
@@ -74,7 +75,7 @@ def meet_ellipsoid(p, v, size):
 def meet_tube(p, v, r, half):
     """Returns (met, distance) of the round side of a cylinder of radius r and half length `half`, along z.
 
-    As a sphere, with the components across the axis: |p + x v|^2 = r^2, x = -b -+ sqrt(c / a).
+    With the components of p and v across the axis: |p + x v|^2 = r^2, so x = -b -+ sqrt(c / a).
     """
     a = fma(v[0], v[0], v[1] * v[1])  # 0: the ray is parallel to the axis
     slanted = a >= MINVAL
@@ -88,9 +89,9 @@ def meet_tube(p, v, r, half):
 
 @kernel
 def meet_cap(p, v, r, half, side):
-    """Returns the distance to the half sphere on one end of a capsule, FAR without a hit; side: 1 top, -1 bottom."""
+    """Returns the distance to the half sphere at one end of a capsule, FAR without a hit; side: 1 top, -1 bottom."""
     from_centre = Vec3(p.x, p.y, fma(-side, half, p.z))
-    # of the sphere about the end of the segment: x = -b -+ sqrt(r^2 - |foot|^2)
+    # distances of the whole sphere: x = -b -+ sqrt(r^2 - |foot|^2)
     b = dot(from_centre, v)
     foot = fma(-b, v, from_centre)
     half_chord2 = fma(r, r, -dot(foot, foot))
@@ -146,10 +147,10 @@ def meet_cylinder(p, v, r, half):
 
 @kernel
 def slab(p, v, lower, upper):
-    """Returns (entry, exit) distances of a line and the slab between coordinates lower and upper of one axis.
+    """Returns (entry, exit): the distances at which a line is in the slab between two coordinates of one axis.
 
-    p, v: the line's coordinate and its rate.  They are (-FAR, FAR) if the line is always in the slab, (FAR, -FAR) if
-    never.
+    The result is (-FAR, FAR) if the line is always in the slab, (FAR, -FAR) if it never is.
+    p, v: the line's coordinate at distance 0, and its rate.
     """
     moving = fabs(v) > MINVAL
     inverse = 1.0 / where(moving, v, 1.0)
@@ -171,7 +172,8 @@ def meet_box(p, v, lower, upper):
     outside = enter >= 0.0
     x = where(outside, enter, leave)
 
-    # the face's axis is the first whose plane lies there; the normal opposes v at the entry and follows it at the exit
+    # the face's axis is the first one whose slab is entered or left at x; the normal opposes v at the entry, and
+    # follows v at the exit
     along = where(outside, -1.0, 1.0)
     on0 = where(outside, lo0, hi0) == x
     on1 = not_(on0) & (where(outside, lo1, hi1) == x)

@@ -55,7 +55,7 @@ def ray_meets_capsule(p, v, size):
 def inside_capsule(size, p):
     """Returns whether p is nearer to the segment than the radius."""
     x, y, z = p
-    # z distance from the segment
+    # the component along z of the vector from the nearest point of the segment
     beyond = z - clip(z, -size[1], size[1])
     return fma(x, x, fma(y, y, beyond * beyond)) < size[0] * size[0]
 

@@ -18,7 +18,7 @@ from featherlane.engine.collision.rays.ray_shape import FAR, meet_box, slab
 
 @kernel
 def cell_heights(m, field, top, row, column):
-    """Returns the heights [m] of a cell's corners, in the order (0, 0), (0, 1), (1, 0), (1, 1) of added (row, column).
+    """Returns the heights [m] of a cell's corners (0, 0), (0, 1), (1, 0), (1, 1): (row, column) from the first corner.
 
     row, column: of the first corner, as values; top: height of the sample value 1 [m].
     """
@@ -29,10 +29,9 @@ def cell_heights(m, field, top, row, column):
 
 @kernel
 def plane_of_cell(heights, lower):
-    """Returns (height at the first corner, rise along x, rise along y) of a triangle, over one cell.
+    """Returns (height at the first corner, rise along x, rise along y) of a triangle's plane, the rises over one cell.
 
-    heights: of the cell's corners (0, 0), (0, 1), (1, 0), (1, 1) of added (row, column); lower: mask; the triangle with
-    corner (0, 1), else that with (1, 0).
+    heights: result of `cell_heights`; lower: mask of rays over the triangle with corner (0, 1), else (1, 0).
     """
     z00, z01, z10, z11 = heights
     return z00, where(lower, z01 - z00, z11 - z10), where(lower, z11 - z01, z10 - z00)
@@ -40,11 +39,11 @@ def plane_of_cell(heights, lower):
 
 @kernel
 def wall_normal(slab_x, slab_y, v, side):
-    """Returns the outward normal of the wall at which a ray enters (side = -1) or leaves (side = 1) the field's sides.
+    """Returns the outward normal of the wall at which a ray enters (side = -1) or leaves (side = 1) the field.
 
-    slab_x, slab_y: distances at which it enters and leaves the slabs of x and y; v: its direction.
+    slab_x, slab_y: distances at which the ray enters and leaves the slabs of x and y; v: the ray's direction.
     """
-    # the wall is across the axis that is entered last, or left first
+    # the wall is orthogonal to the axis whose slab is entered last, or left first
     is_x = slab_x[1] <= slab_y[1] if side > 0 else slab_x[0] >= slab_y[0]
     return Vec3(where(is_x, side * copysign(1.0, v[0]), 0.0), where(is_x, 0.0, side * copysign(1.0, v[1])), 0.0 * v[2])
 
@@ -53,7 +52,8 @@ def wall_normal(slab_x, slab_y, v, side):
 def end_of_cell(cell, start, rate):
     """Returns the distance at which a ray passes from a column or row to the next one; FAR if it never does.
 
-    cell: number of the column or row; start, rate: the ray's coordinate across it at distance 0, and its rate [cells].
+    cell: index of the column or row; start, rate: the ray's coordinate along the same axis at distance 0, and its rate
+    [cells].
     """
     moves = fabs(rate) > MINVAL
     inverse = 1.0 / where(moves, rate, 1.0)
@@ -75,7 +75,7 @@ def traverse_heights(m, d, field, p, v, near):
     dx, dy = 2.0 * half_x / (ncol - 1), 2.0 * half_y / (nrow - 1)  # sizes of a cell [m]
     met, nearest, n = meet_box(p, v, (-half_x, -half_y, -base), (half_x, half_y, zero))
     nearest = where(met, nearest, FAR)
-    # the box of the surface: distances (entry, exit) along each axis, and of its four walls
+    # the box around the surface: distances (entry, exit) of each axis' slab, then of the four walls together
     slab_x, slab_y = slab(p[0], v[0], -half_x, half_x), slab(p[1], v[1], -half_y, half_y)
     slab_z = slab(p[2], v[2], zero, top)
     walls_entry, walls_exit = fmax(slab_x[0], slab_y[0]), fmin(slab_x[1], slab_y[1])
@@ -97,7 +97,7 @@ def traverse_heights(m, d, field, p, v, near):
             break
         end_x, end_y = end_of_cell(column, grid_x, rate_x), end_of_cell(row, grid_y, rate_y)
         end = fmax(fmin(fmin(end_x, end_y), leave), t)
-        # the diagonal x = y of the cell divides the way through it; x, y: position in the cell at distance 0
+        # the ray crosses the cell's diagonal x = y at `middle`; x, y: position relative to the cell at distance 0
         x, y = grid_x - column, grid_y - row
         across = rate_x - rate_y
         slanted = fabs(across) > MINVAL
@@ -111,7 +111,7 @@ def traverse_heights(m, d, field, p, v, near):
             f0 = p[2] - (z + fma(x, rise_x, y * rise_y))
             f1 = v[2] - fma(rate_x, rise_x, rate_y * rise_y)
             if k == 0 and half == 0:
-                # on the outside if the ray enters from above; otherwise decided by the height where it enters
+                # a ray that enters through the top of the box starts above the surface; else its height at t decides
                 above = ((slab_z[0] >= t) & (v[2] < 0.0)) | (fma(t, f1, f0) >= 0.0)
                 sign = where(above, 1.0, -1.0)
                 # a ray that enters below the surface hits the wall

@@ -60,17 +60,17 @@ POINTS = 4  # maximum contact points of a swept pair
 # ---- points on both shapes -------------------------------------------------------------------------------------------
 @kernel
 def store_impact(d1, side, k, point):
-    """Stores point k of a shape at impact, given in contact coordinates, in sweep.impact, in world axes."""
+    """Stores contact point k of a shape in sweep.impact, in world axes; `point` has contact coordinates."""
     d1.sweep.impact[side, k] = d1.feature.axes[0].T @ point + d1.feature.origin[0]
 
 
 @kernel
 def store_corners(d1, polygon, count, side, point, normal, along):
-    """Stores corners of a polygon, of the shape of `side`, with their points on the other shape's plane.
+    """Stores the corners of shape `side`'s polygon as contact points, with their points on the other shape's plane.
 
-    MuJoCo widens both shapes by half of the limit along `along`, and narrows them by it along the contact's normal.  So
-    the points of the first shape are shifted by half of the limit times (along - normal), those of the second by minus
-    that.
+    MuJoCo widens both shapes by half of the limit along `along`, and narrows them by the same length along the
+    contact's normal.  So the first shape's points are shifted by half of the limit times (along - normal), the second
+    shape's points by the opposite.
 
     Args:
         polygon, count: the polygon, and its number of corners.
@@ -82,7 +82,7 @@ def store_corners(d1, polygon, count, side, point, normal, along):
     """
     half_limit = 0.5 * d1.shapes.limit[0]
     shift_of_first = Vec3(half_limit * along[0], half_limit * along[1], half_limit * (along[2] - 1.0))
-    # the other shape is the first one if side = 1, else the second
+    # the other shape is the first shape if side = 1, else the second
     shift_of_other = (2.0 * side - 1.0) * shift_of_first
     for i in range(count):
         own_point = polygon_corner(d1, polygon, i)
@@ -90,8 +90,8 @@ def store_corners(d1, polygon, count, side, point, normal, along):
         height = dot(own_point - point, normal)
         other_point = fma(-height, normal, own_point)
         own_point = fma(height * dot(normal, along), along, other_point)
-        # a capsule's line was moved by half of the limit along the contact's normal, and is moved back; else the shift
-        # is the opposite of the other shape's
+        # a capsule's line, which `load_polygon` moved by half of the limit along the normal, is moved back; the points
+        # of any other shape have the opposite of the other shape's shift
         if d1.shapes.type[side] == CAPSULE:
             own_point = Vec3(own_point.x, own_point.y, own_point.z + (2.0 * side - 1.0) * half_limit)
         else:
@@ -129,10 +129,10 @@ def store_corners_within(d1, polygon, count, side, point, normal, along):
 def meet_plane(m1, d1):
     """Stores the contact points of a shape and a plane, which is the first shape.
 
-    They are corners of its face or edge that is most aligned with the plane.  The plane is dist / 2 below the middle of
-    the nearest points, the origin of the contact coordinates.
+    They are corners of the shape's face or edge that is most parallel to the plane.  The plane is dist / 2 below the
+    origin of the contact coordinates, the middle of the nearest points.
     """
-    # with so small a cosine, any face counts
+    # EDGE is so small a cosine that any face counts
     find_feature(m1, d1, side=1, least_cosine=EDGE)
     if d1.feature.count[1] != POINT:
         count = load_polygon(d1, side=1)
@@ -143,16 +143,16 @@ def meet_plane(m1, d1):
 
 @kernel
 def edge_in_frame(d1, edge_side, side):
-    """Returns the unit direction of the edge of one shape, edge_side, in the frame of a shape, `side`."""
+    """Returns the unit direction of the edge feature of shape edge_side, in the frame of shape `side`."""
     direction = normalize3(load_corner(d1, edge_side, 1) - load_corner(d1, edge_side, 0))[0]
     return d1.shapes.mat[side].T @ (d1.feature.axes[0].T @ direction)
 
 
 @kernel
 def replace_edge_by_face(m1, d1, side):
-    """Replaces the feature of a box, an edge, by a face at it that the other shape's edge is nearly parallel to.
+    """Replaces a box's edge feature by a face at this edge that is nearly parallel to the other shape's edge.
 
-    Returns 1 if there is one, else 0.  Writes: feature.*[side].
+    Returns 1 if there is such a face, else 0.  Writes: feature.*[side].
     """
     face_axis = -1
     if d1.shapes.type[side] == BOX:
@@ -172,11 +172,12 @@ def replace_edge_by_face(m1, d1, side):
 
 @kernel
 def cut_by_other(d1, face_side):
-    """Stores the contact points of two shapes: corners of one feature, cut by the face of the shape of face_side."""
+    """Stores the contact points of two shapes: corners of one feature, cut by the other one, a face of `face_side`."""
     count = load_polygon(d1, 1 - face_side)
     polygon, count = cut_by_face(d1, face_side, count)
     normal = pointing_outward(face_side, face_normal(d1, face_side))
-    # from the first to the second shape: normal of the face for an edge, else of the second shape's face
+    # along points from the first to the second shape: the face's normal if the other feature is an edge, else the
+    # normal of the second shape's face
     along = normal if face_side == 0 else -normal
     if d1.feature.count[1 - face_side] != SEGMENT:
         along = -pointing_outward(1, face_normal(d1, side=1))
@@ -185,7 +186,7 @@ def cut_by_other(d1, face_side):
 
 @kernel
 def meet_shapes(m1, d1):
-    """Stores the contact points of a face with a face or an edge."""
+    """Stores the contact points of two shapes if their features are a face and a face, or a face and an edge."""
     find_feature(m1, d1, side=0, least_cosine=FACE)
     if d1.feature.count[0] != POINT:
         find_feature(m1, d1, side=1, least_cosine=FACE)

@@ -54,9 +54,9 @@ TIMECONST, DAMPRATIO = 0.02, 1.0  # MuJoCo's default solref, for one whose signs
 # ---- one world: the points at impact ---------------------------------------------------------------------------------
 @kernel
 def at_start(d1, side, point):
-    """Returns the position at the start of the step of a point of a shape, given at impact; in world axes.
+    """Returns where a point of a shape is at the start of the step, given its position at impact; in world axes.
 
-    shapes.* has the pose at impact, sweep.pos and sweep.mat that at the start.
+    shapes.* has the shape's pose at impact, sweep.pos and sweep.mat its pose at the start.
     """
     local = d1.shapes.mat[side].T @ (point - d1.shapes.pos[side])
     return d1.sweep.mat[side] @ local + d1.sweep.pos[side]
@@ -64,11 +64,11 @@ def at_start(d1, side, point):
 
 @kernel
 def find_impact_points(m1, d1):
-    """Computes the contact points at impact, and where they are on either shape at the start of the step.
+    """Computes the contact points of both shapes at impact, and their positions at the start of the step.
 
-    Corners count up to shapes.limit: twice the distance at impact, 0 for an overlap, plus the distance by which the
-    shapes close in the rest of the step, plus the tolerance.
-    Writes: sweep.impact, sweep.start, sweep.normal, manifold.count.
+    Corners of features count up to the distance shapes.limit.  It is twice the distance at impact (0 for an overlap),
+    plus the distance by which the shapes close in the rest of the step, plus the tolerance.
+    Writes: shapes.limit, sweep.impact, sweep.start, sweep.normal, manifold.count.
     """
     dist = d1.convex.dist[0]
     rest = d1.sweep.rate[0] * (1.0 - d1.sweep.time[0])
@@ -82,7 +82,10 @@ def find_impact_points(m1, d1):
 
 @kernel
 def look_along(m, d, start, end, geom1, geom2, lane):
-    """Sets sweep.hidden to 1 if a geom meets the segment from start to end, else to 0; arguments of `look`."""
+    """Sets sweep.hidden to 1 if a geom hides the end of the segment from its start, else to 0.
+
+    start, end: positions in world axes; geom1, geom2: arguments `geom` and `other` of `look`.
+    """
     d.sweep.hidden[0] = 0
     d.sweep.line[0] = start
     d.sweep.line[1] = end
@@ -91,13 +94,13 @@ def look_along(m, d, start, end, geom1, geom2, lane):
 
 @kernel
 def is_hidden(m, d, geom1, geom2, lane, i):
-    """Returns whether a geom hides contact i: from the path of either end, or between the ends at impact."""
+    """Returns whether a geom hides contact i: on the path of one of its two points, or between the points at impact."""
     impact1, impact2 = d.sweep.impact[0, i], d.sweep.impact[1, i]
     look_along(m, d, d.sweep.start[0, i], impact1, geom1, geom2, lane)
     if d.sweep.hidden[0] == 0:
         look_along(m, d, d.sweep.start[1, i], impact2, geom2, geom1, lane)
     if d.sweep.hidden[0] == 0:
-        # the faster geom is the one that would be stopped
+        # the faster geom, which the obstacle would stop, is the first argument
         if d.sweep.travel[0] < d.sweep.travel[1]:
             geom1, geom2 = geom2, geom1
         look_along(m, d, impact1, impact2, geom1, geom2, lane)
@@ -106,9 +109,9 @@ def is_hidden(m, d, geom1, geom2, lane, i):
 
 @kernel
 def keep_visible(m, d, geom1, geom2, lane):
-    """Keeps the visible contacts in manifold.*, at their positions at the start of the step.
+    """Stores the visible contacts in manifold.*, with their positions at the start of the step.
 
-    A position is between the two ends, nearer to that of the faster geom: their mean, weighted with the travels.
+    A position is the mean of the contact's two points, weighted with the travels of their geoms.
     """
     weight = d.sweep.travel[0] / (d.sweep.travel[0] + d.sweep.travel[1])
     count = 0
@@ -173,18 +176,18 @@ def stiffness_and_damping(m, solref, solimp):
     is_safe = m.opt_disableflags & DISABLE_REFSAFE == 0
     # a solref with mixed signs is replaced by the default
     has_mixed_signs = ((solref[0] > 0.0) & not_(solref[1] > 0.0)) | (not_(solref[0] > 0.0) & (solref[1] > 0.0))
-    first, second = where(has_mixed_signs, TIMECONST, solref[0]), where(has_mixed_signs, DAMPRATIO, solref[1])
-    is_standard = first > 0.0
+    ref0, ref1 = where(has_mixed_signs, TIMECONST, solref[0]), where(has_mixed_signs, DAMPRATIO, solref[1])
+    is_standard = ref0 > 0.0
     least_timeconst = MINVAL
     if is_safe and not has_metric(m):
         least_timeconst = 2.0 * h
-    timeconst, dampratio = fmax(first, least_timeconst), fmax(second, MINVAL)
+    timeconst, dampratio = fmax(ref0, least_timeconst), fmax(ref1, MINVAL)
     stiffness = where(
         is_standard,
         h * h / fmax(timeconst * timeconst * (dampratio * dampratio), MINVAL),
-        -first * (h * h),
+        -ref0 * (h * h),
     )
-    damping = where(is_standard, 2.0 * h / timeconst, -second * h)
+    damping = where(is_standard, 2.0 * h / timeconst, -ref1 * h)
     if is_safe and has_metric(m):
         too_stiff = is_standard & (stiffness > dmax)
         # the damping of a row's largest impedance: ((MAXIMP - dmax) / (dmax (1 - MAXIMP)) - 1) dmax, at least 0;
@@ -201,7 +204,7 @@ def stiffness_and_damping(m, solref, solimp):
 def effective_distance(m, d, pair_id, geom1, geom2, margin):
     """Returns the distance of a contact that removes the part 1 - t of the closing velocity in the step, margin + r.
 
-    With t = time and w = rate, depth = -r is given by the formulas above.
+    With t = time and w = rate, r = -depth follows from the formulas of the module docstring.
     """
     time, rate = d.sweep.times[0], d.sweep.rates[0]
     if m.opt_contact_model == LCP:
@@ -232,9 +235,9 @@ def touches_at_start(m, d, geom1, geom2, first, margin):
 
 @kernel
 def complete_slots(m, d, pair_id, geom1, geom2, first, margin):
-    """Sets distance and frame of the new contacts in the pair's slots, and marks them in con_speculative.
+    """Sets distance and frame of the contacts within the step in the pair's slots, and marks them in con_speculative.
 
-    New contacts are those of worlds with sweep.found; their normals are already stored.
+    They are the contacts of worlds with sweep.found = 1; their normals are already stored.
     """
     dist = effective_distance(m, d, pair_id, geom1, geom2, margin)
     for slot in range(first, d.ncon_slot[0]):
@@ -268,7 +271,7 @@ def sweep_pair(m, d, pair_id, geom1, geom2, first):
         # displacement, rotation vector and travel of each geom in the step
         dx1, dw1, s1 = step_motion(m, d, geom1)
         dx2, dw2, s2 = step_motion(m, d, geom2)
-        # worlds in which one of the geoms may pass through the other
+        # worlds in which one of the two geoms may pass through the other one
         moves = (d.near.detects[0] > 0.0) & (may_pass(m, geom1, geom2, s1) | may_pass(m, geom1, geom2, s2))
         if sleeping(m):
             moves = moves & pair_awake(d, m.geom_bodyid[geom1], m.geom_bodyid[geom2])

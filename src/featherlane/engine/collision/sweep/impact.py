@@ -36,7 +36,7 @@ def measure_distance(m1, d1):
 
 @kernel
 def move_shape(d1, side, part):
-    """Moves a shape by a part of its motion in the step."""
+    """Moves a shape by a part, from 0 to 1, of its motion in the step: translation, and rotation about its centre."""
     d1.shapes.pos[side] = fma(part, d1.sweep.step[side], d1.shapes.pos[side])
     rotation = part * d1.sweep.spin[side]
     if dot(rotation, rotation) > MINVAL * MINVAL:
@@ -45,7 +45,7 @@ def move_shape(d1, side, part):
 
 @kernel
 def point_step(d1, side):
-    """Returns the motion in the step of a shape's nearest point."""
+    """Returns the displacement of a shape's nearest point in the whole step: dx + dw x arm [m]."""
     arm = d1.convex.witness[side] - d1.shapes.pos[side]
     return d1.sweep.step[side] + cross(d1.sweep.spin[side], arm)
 
@@ -61,14 +61,14 @@ def find_impact(m1, d1):
     """
     margin, tolerance = d1.sweep.margin[0], d1.sweep.tolerance[0]
     step1, step2 = d1.sweep.step[0], d1.sweep.step[1]
-    # the largest distance that both shapes' points travel together, and its part |dw1| r1 + |dw2| r2
+    # the sum of the two shapes' travels, and its part by rotation, |dw1| r1 + |dw2| r2
     total = d1.sweep.travel[0] + d1.sweep.travel[1]
     rotation_travel = total - norm3(step1) - norm3(step2)
     d1.shapes.limit[0] = margin + total
     measure_distance(m1, d1)
     start_dist = d1.convex.dist[0]
     advances = 0
-    # the shapes touch already, or cannot travel that far
+    # a miss if the shapes touch already, or cannot travel that far
     state = MISS if start_dist <= margin or start_dist - margin > total else SEARCH
     clearance = CLEARANCE * (start_dist - margin)
     target = margin + clearance
@@ -76,7 +76,7 @@ def find_impact(m1, d1):
     t = 0.0 * total
     dist = start_dist
     while state == SEARCH:
-        # bound: the largest closing displacement per step, v of the formula above
+        # bound: the largest closing displacement per step, v of the module docstring
         gap = dist - target
         bound = dot(d1.convex.normal[0], step1 - step2) + rotation_travel
         if gap <= close_gap or advances == ADVANCES:
@@ -91,7 +91,7 @@ def find_impact(m1, d1):
             move_shape(d1, 1, part)
             measure_distance(m1, d1)
             dist = d1.convex.dist[0]
-            # the geoms cannot travel that far in the rest of the step
+            # the shapes cannot travel that far in the rest of the step
             if dist - margin > (1.0 - t) * total:
                 state = MISS
     if state == IMPACT:

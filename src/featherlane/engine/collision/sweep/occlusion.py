@@ -45,15 +45,15 @@ def is_near_sphere(m, d, geom, lane, centre, half_length):
 
 @kernel
 def may_hide(m, geom, other, obstacle):
-    """Returns whether an obstacle, a geom, may hide a contact of the pair (geom, other) from `geom`.
+    """Returns whether the geom `obstacle` may hide a contact of the pair (geom, other) from `geom`.
 
-    It does if it may touch `geom`, is not welded to its body, and is not welded to the body of `other`; if `other` is
-    fixed to the world, fixed obstacles count, too.  named_geom lists the geoms of the explicit pairs, which may touch
-    whatever the other filters say.
+    It may if it can touch `geom`, and is welded neither to the body of `geom` nor to that of `other`.  However, if
+    `other` is fixed to the world, obstacles that are fixed to the world may hide it.  The geoms of an explicit pair
+    (named_geom) can touch regardless of the filters.
     """
     # the bodies that the three geoms move with, 0 for the world
     weld1, weld2, weld = tuple(m.body_weldid[m.geom_bodyid[i]] for i in (geom, other, obstacle))
-    # types with a segment test
+    # `meets_segment` supports these types
     candidate = m.geom_type[obstacle] == PLANE or SPHERE <= m.geom_type[obstacle] <= MESH
     candidate = candidate and obstacle not in (geom, other) and weld != weld1 and (weld2 == 0 or weld != weld2)
     return candidate and (
@@ -107,7 +107,7 @@ def is_touching(m, d, geom1, geom2, lane):
     if m.geom_type[geom1] == PLANE and m.geom_type[geom2] == PLANE:
         return False
     margin, _ = margin_and_gap(m, explicit_pair(m, geom1, geom2), geom1, geom2)
-    d.narrow.limit[0] = margin  # stored in order to read that of one world
+    d.narrow.limit[0] = margin  # stored because `read_lane` reads one world's value from a field
     # a plane is the first shape
     first, second = (geom2, geom1) if m.geom_type[geom2] == PLANE else (geom1, geom2)
     load_shape(m, d, 0, first, lane)
@@ -120,7 +120,7 @@ def is_touching(m, d, geom1, geom2, lane):
 
 @stage
 def look(m, d, geom, other, lane):
-    """Tests whether a geom hides the end of the segment in sweep.line from its start, for a geom of a swept pair.
+    """Tests whether an obstacle meets the segment in sweep.line, along which a geom of a swept pair moves.
 
     Args:
         geom: geom of the pair that moves along the segment.

@@ -17,7 +17,7 @@ CORNERS = 100  # maximum corners of a cut polygon
 
 @kernel
 def count_corners(d1, side):
-    """Returns the number of corners of a feature, of a disc those on its rim."""
+    """Returns the number of corners of a feature; a disc has RIM corners on its rim."""
     return RIM if d1.feature.count[side] == DISC else d1.feature.count[side]
 
 
@@ -58,7 +58,7 @@ def load_polygon(d1, side):
         half = d1.shapes.size[side][1]
         axis = into_contact(d1, capsule_axis(d1, side))
         centre = into_contact(d1, d1.shapes.pos[side] - d1.feature.origin[0])
-        # on the normal, at -+ (dist - limit) / 2 from the middle of the nearest points
+        # the capsule's nearest point, moved: on the normal, -+ (dist - limit) / 2 from the middle of the nearest points
         nearest = Vec3(0.0 * half, 0.0 * half, (1.0 * side - 0.5) * (d1.convex.dist[0] - d1.shapes.limit[0]))
         along = dot(nearest - centre, axis)
         set_polygon_corner(d1, 0, 0, fma(half - along, axis, nearest))
@@ -85,13 +85,13 @@ def face_normal(d1, side):
 
 @kernel
 def pointing_outward(side, normal):
-    """Returns normal or -normal, the one that points away from the shape: up for the first, down for the second."""
+    """Returns normal or -normal, whichever points out of shape `side`: up for the first shape, down for the second."""
     return -normal if (1.0 - 2.0 * side) * normal[2] < 0.0 else normal
 
 
 @kernel
 def cut_by_plane(d1, polygon, count, point, inward):
-    """Cuts a polygon by a plane, and stores the rest as the other polygon; returns its number of corners.
+    """Cuts a polygon by a plane, and stores the kept part as polygon 1 - polygon; returns its number of corners.
 
     Args:
         polygon, count: the polygon, and its number of corners.
@@ -120,10 +120,9 @@ def cut_by_plane(d1, polygon, count, point, inward):
 
 @kernel
 def cut_by_face(d1, side, count):
-    """Cuts polygon 0 by the planes through all edges of the face of `side`; returns (polygon, count) of the rest.
+    """Cuts polygon 0 by the planes through all edges of the face of `side`; returns (polygon, count) of the kept part.
 
-    count: number of corners, of polygon 0 before and of the returned polygon afterwards.  A plane is parallel to the
-    face's normal; its inner side is normal x edge.
+    count: number of corners of polygon 0.  A plane is parallel to the face's normal; its inner side is normal x edge.
     """
     normal = face_normal(d1, side)
     face_count = count_corners(d1, side)
@@ -177,11 +176,12 @@ def doubled_area(d1, polygon, i, j, k, m):
 
 @kernel
 def keep_quadrilateral(d1, polygon, count):
-    """Moves four corners of a polygon to the front, those of a nearly largest area; returns their number.
+    """Moves the four corners of a quadrilateral of nearly largest area to the front of the polygon; returns 4.
 
     For each first corner i0, the corners i3, i2 and i1 advance as long as this enlarges the area (rotating calipers).
     """
-    i1, i2, i3, best0, best1, best2, best3 = 1, 2, 3, 0, 1, 2, 3
+    i1, i2, i3 = 1, 2, 3
+    best0, best1, best2, best3 = 0, 1, 2, 3
     largest = doubled_area(d1, polygon, 0, i1, i2, i3)
     for i0 in range(count):
         grows = True
@@ -202,7 +202,7 @@ def keep_quadrilateral(d1, polygon, count):
                     i1 = (i1 + 1) % count
                     area = doubled_area(d1, polygon, i0, (i1 + 1) % count, i2, i3)
                 best0, best1, best2, best3 = i0, i1, i2, i3
-        # the corners stay in order and different from each other
+        # i0 advances next: i1, i2 and i3 must stay in order and different from each other
         if i1 == i0:
             i1 = (i1 + 1) % count
             if i2 == i1:
