@@ -20,7 +20,8 @@ m1 and d1 are the model and the data of one world.  crowd_geom[i] is the geom wi
 ncrowd geoms.
 The boxes of the current world are crowd.leaf_box[i], i the index in the crowd (`load_boxes`).  crowd.leaf_awake[i] is 1
 for a geom that is awake (`load_awake`), or, without sleep, that can move (`mark_movable`).
-A leaf is a place on the curve; its key is (position on the curve) << INDEX_BITS | (index in the crowd).
+Leaf i of `leaves`, a power of two, is node leaves + i.  A leaf is a place on the curve.  Its key is
+(position on the curve) << INDEX_BITS | (index in the crowd).
 An empty box has the bounds EMPTY to -EMPTY.
 crowd.leaf_key holds the keys of the leaves, crowd.node_box the boxes of the nodes, and crowd.node_stack the nodes or
 pairs of nodes that remain to be visited.  crowd.fixed is 1 if the tree holds the geoms that cannot move, with the boxes
@@ -262,15 +263,15 @@ def find_pairs_of_awake(m1, d1, leaves):
             top = 1
             while top > 0:
                 top -= 1
-                a = d1.crowd.node_stack[top]
-                if boxes_overlap(d1.crowd.node_box[a], d1.crowd.node_box[leaves + i]):
-                    if a < leaves:
-                        d1.crowd.node_stack[top] = 2 * a
-                        d1.crowd.node_stack[top + 1] = 2 * a + 1
+                node = d1.crowd.node_stack[top]
+                if boxes_overlap(d1.crowd.node_box[node], d1.crowd.node_box[leaves + i]):
+                    if node < leaves:
+                        d1.crowd.node_stack[top] = 2 * node
+                        d1.crowd.node_stack[top + 1] = 2 * node + 1
                         top += 2
-                    # a pair of two awake leaves is found twice, and recorded once, by the lower leaf
-                    elif a - leaves > i or (a - leaves < i and not is_awake(d1, a - leaves)):
-                        add_leaf_pair(m1, d1, i, a - leaves)
+                    # node is leaf j = node - leaves; of two awake leaves, the lower one records the pair
+                    elif node - leaves > i or (node - leaves < i and not is_awake(d1, node - leaves)):
+                        add_leaf_pair(m1, d1, i, node - leaves)
 
 
 @kernel

@@ -7,7 +7,8 @@ If the result is in both shapes, it is a contact: depth -max(A, B), normal along
 The argument `exact` is 1 if the minimization has a tolerance, else 0; inside a box the field is then the exact
 distance.  m1 and d1 are the model and the data of one world.  `eights(field)` is a field as rows of eight values, one
 per point.  Shape side of a pair has the pose shapes.mat[side], shapes.pos[side] and the bounding box
-shapes.box[side].  Contacts are stored in manifold.*: their number manifold.count, then pos, dist and normal.
+shapes.box[side]; convex.mat[0], convex.pos[0] is the pose of A in the frame of B.  shapes.field[side] has the kind and
+the address of a field.  Contacts are stored in manifold.*: their number manifold.count, then pos, dist and normal.
 Source: MuJoCo engine_collision_sdf.c (mjc_SDF, stepGradient, addPreContact).  Deviation: the gradients are analytic
     (`signed_distance`), and a value that is not finite is no contact.
 """
@@ -76,10 +77,10 @@ def fields_apart(m, d, g, h, limit, near):
 # ---- the two fields at eight points ----------------------------------------------------------------------------------
 @stage
 def field_jets(m1, d1, side, exact):
-    """Computes value and gradient of one shape's field at eight points, all in the frame of the second shape.
+    """Computes value and gradient of one shape's field at eight points, all in the frame of A.
 
     Args:
-        side: 0, the first shape (B), or 1, the second (A).
+        side: 0: the field B of the first shape; 1: the field A of the second.
         exact: 1 if the minimization has a tolerance.
 
     Reads:  shapes.field, shapes.size, convex.pos, convex.mat, descent.trial (3, 8) [m].
@@ -89,11 +90,11 @@ def field_jets(m1, d1, side, exact):
     R = d1.convex.mat[0]
     p = Vec3(x[0:3])
     if side == 0:
-        p = R @ p + d1.convex.pos[0]
+        p = R @ p + d1.convex.pos[0]  # into the frame of B
     size = d1.shapes.size[side]
     value, slope = signed_distance(m1, d1.shapes.field[side, 0], d1.shapes.field[side, 1], size, p, exact)
     if side == 0:
-        slope = R.T @ slope
+        slope = R.T @ slope  # back into the frame of A
     jet[4 * side] = value
     jet[4 * side + 1 : 4 * side + 4] = slope
 

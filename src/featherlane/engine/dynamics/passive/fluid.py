@@ -280,7 +280,10 @@ def _geom_wrench(m, d, i, g, mask):
 # ---- all bodies ------------------------------------------------------------------------------------------------------
 @kernel
 def _body_wrench(m, d, i):
-    """Returns the fluid's wrench on body i at the com of its tree: of its ellipsoids, or if it has none of its box."""
+    """Returns the fluid's wrench on body i at the com of its tree.
+
+    It is the sum over the ellipsoids of the body, or the wrench on its box in worlds where it has no ellipsoid.
+    """
     ellipsoids = has_ellipsoids(m, i)
     f = Force(zeros(6))
     if any_(not_(ellipsoids)):

@@ -165,7 +165,7 @@ def cone_gradient(d, q, c, R, Rt):
 
 
 @kernel
-def move_on_cone(d, q, dim, c, target, R, Rt, live):
+def set_cone_force(d, q, dim, c, target, R, Rt, live):
     """Sets force c of an elliptic contact to its target in live worlds; returns the cost's decrease.
 
     R, Rt: as in `cone_gradient`.   Writes: dual.block_force, block_y, block_change.
@@ -230,7 +230,7 @@ def move_along_ray(d, q, dim, R, Rt, live):
     for c in range(dim):
         # at force 0 (not held) the ray starts at the tip
         start = where(held, d.dual.block_force[c], 0.0)
-        fall = fall + move_on_cone(d, q, dim, c, fma(length, d.dual.block_ray[c], start), R, Rt, live)
+        fall = fall + set_cone_force(d, q, dim, c, fma(length, d.dual.block_ray[c], start), R, Rt, live)
     return fall
 
 
@@ -255,7 +255,7 @@ def solve_friction(d, q, dim, R, Rt, live):
     solve_on_disc(d, n, where(normal_force > TOUCHING, normal_force, 0.0))  # writes disc.t
     fall = 0.0
     for c in range(n):
-        fall = fall + move_on_cone(d, q, dim, c + 1, d.disc.t[c], R, Rt, live)
+        fall = fall + set_cone_force(d, q, dim, c + 1, d.disc.t[c], R, Rt, live)
     return fall
 
 

@@ -4,13 +4,14 @@
 (superscript c) is the sum of its outer bodies, as in the composite-rigid-body algorithm.
 A displacement of dof j moves the outer bodies along its axis S_j, and leaves the inner ones.  Relative to the outer
 bodies, the inner ones then have another velocity and acceleration.  With v the velocity and a the acceleration
-(including gravity) before the joint:
+(including gravity) before the joint, the force f_i of an outer body i changes by df_i:
 
     velocity       eta = v x S_j
     acceleration   zeta = a x S_j + v x eta
     df_i = S_j x* f_i + I_i zeta + B_i eta          B_i as in dynamics/body/rne_derivative.py
 
-and its velocity gives df_i = I_i w_j + B_i S_j with w_j = (v + v_after) x S_j, v_after the velocity behind the joint.
+The velocity of dof j changes it by df_i = I_i w_j + B_i S_j, with w_j = (v + v_after) x S_j and the velocity v_after
+behind the joint.
 The axes of dofs beyond j move along, so S_j x* f does no work on them; for dof k of a composite body and each dof j
 from the root down to k
 
@@ -57,16 +58,15 @@ def _move_body(m, d, p, i, x):
     for j in range(first_joint, first_joint + m.body_jntnum[i]):
         first, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            # translations: their axes are fixed, and the velocity before them is 0
+            # a free joint moves relative to the world: up to its translations v, a and S have no angular part, so that
+            # v x S = a x S = 0
             for k in range(first, first + 3):
                 p.dof_carried[k] = zeros(6)
                 p.dof_turned[k] = zeros(3)
                 p.dof_rate[k] = zeros(6)
                 p.dof_lag[k] = zeros(6)
-            vel, acc = (
-                moved_along(vel, Vec3(d.qvel[first : first + 3])),
-                moved_along(acc, Vec3(d.qacc[first : first + 3])),
-            )
+            vel = moved_along(vel, Vec3(d.qvel[first : first + 3]))
+            acc = moved_along(acc, Vec3(d.qacc[first : first + 3]))
             lag = moved_along(lag, Vec3(x[first : first + 3]))
             first += 3
         end = first + 3 if has_quaternion(kind) else first + 1

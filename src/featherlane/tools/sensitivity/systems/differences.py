@@ -13,7 +13,8 @@ The record p (records.py) has the inputs and outputs of one column, the derivati
 (positions by dof, then velocities, activations, controls); follow, the predicted rate of the acceleration; dg, dp,
 dact, the derivatives of g, of the correction p, and of the next activations; point_g, point_p: g and p at a displaced
 point.  In kernels `lag` is the correction p, because p is the record.  qacc is a, qacc_step is a*.
-multiply_euler and the others compute K x; multiply_euler returns the mask of worlds where K is not M.
+K: matrix of the implicit integrator, with K a* on the left of its equation.  multiply_euler and the others compute
+K x; multiply_euler returns the mask of worlds where K is not M.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
 and results out of it; b.nstep is the number of columns.
 Source: the implicit function theorem.
@@ -126,9 +127,10 @@ def _residual_at_point(m, d, p, step, overflow):
 
 @kernel
 def _lag_at_point(m, d, p, step, given):
-    """point_p <- the correction p = M a* - K a* at the present point; step, given: unused.
+    """point_p <- (M - K) a* at the present point, behind `_place_bodies`; step, given: unused.
 
-    M may be that of the undisplaced position: K contains the same M, so it cancels.
+    It is the part of the correction p = M a - K a* = M (a - a*) + (M - K) a* that has no formula.  M may be that of the
+    undisplaced position: K is computed with the same M, which cancels.
     """
     com_vel(m, d)
     tendon_velocity(m, d)

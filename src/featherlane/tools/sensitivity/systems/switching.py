@@ -4,12 +4,12 @@ Constraint forces are smooth except where a row reaches or leaves a bound: a con
 cone begins to slip or stick, dry friction reaches its bound.  There the derivatives from both sides differ.  For a row
 with x = J a - aref the distance is that of x to the nearest kink, divided by |J a| + |aref|.  A contact adds this size
 over its normal and friction, because no joint may move its normal.  At rest all of them are small, and a displacement
-of the state by e changes accelerations by about K e, with K the stiffness of the row's solref.  So the divisor is at
-least K REACH: the distance is at most about that of the state from the switch, divided by REACH.
+of the state by e changes accelerations by about K e, with K the stiffness of the row's solref.  Therefore the divisor
+is at least K REACH.  A state at the distance e from a switch then has a distance of at most about e / REACH.
 
-A contact or limit also ends where its gap closes: there the distance is that of its stiffness term, K times the gap,
-divided by the same size.  A contact that waits in its gap counts with the gap itself, in metres, a limit on both sides
-of its margin with its gap divided by REACH.
+The row of a contact or limit also disappears where r = dist - margin reaches 0: there the distance is that of its
+stiffness term, K r, divided by the same size.  A contact without force, between margin and margin + gap, counts with r
+itself, in metres; a limit on both sides of its margin with r divided by REACH.
 
 Kernels pass the smallest distance so far as `least`.  A value primal.row_x or con_y is x = J a - aref,
 primal.con_z is J v of a contact.  In con_y and con_z, row [k] has the components along normal and tangents of contact
@@ -47,14 +47,17 @@ def _stiffness(m, solref, solimp):
 
 @kernel
 def size_of_scalar_row(m, d, k):
-    """Returns (size, K) of scalar row k: |J a| + |aref|, at least K REACH [m/s^2], and its stiffness K [1/s^2]."""
+    """Returns (size, K) of scalar row k: |J a| + |aref|, at least K REACH [m/s^2], and its stiffness K [1/s^2].
+
+    Dry friction under Coulomb's law has the |x| at which it slips as size.
+    """
     kind = d.row_type[k]
     solref, solimp = row_parameters(m, kind, d.row_id[k])
     K = _stiffness(m, solref, solimp)
     # x = J a - aref
     size = fmax(fabs(d.primal.row_x[k] + d.row_aref[k]) + fabs(d.row_aref[k]), K * REACH)
-    # under Coulomb's law dry friction is rigid: its aref stops the row in one step, so |aref| is no measure of size; it
-    # slips at |x| = loss / D
+    # Coulomb's law makes dry friction rigid: its aref would stop the dof within one step, so |aref| is huge.  The size
+    # is the |x| at which the row slips, row_hi / D, where row_hi is the friction loss
     if kind in (FRICTION_DOF, FRICTION_TENDON) and m.opt_contact_model == COULOMB:
         size = d.row_hi[k] / fmax(d.row_D[k], TINY)
     return size, K
@@ -93,9 +96,9 @@ def _least_of_contact(m, d, k, least):
     A contact, or an edge of its pyramid, begins or ends to push, or its cone begins or ends to slip.
     """
     c = d.contact[k]
-    y, D = d.primal.con_y[k][0], c.D
+    y, D = d.primal.con_y[k][0], c.D  # y: component along the normal
     size, present = size_of_contact(m, d, k), D > 0.0
-    # stiffpos = K d r: the gap closes at 0
+    # stiffpos = K d r: the contact's rows disappear at r = 0
     least = _least_scaled(c.stiffpos, size, present, least)
     if c.dim == 1:
         least = _least_scaled(y, size, present, least)
@@ -105,9 +108,10 @@ def _least_of_contact(m, d, k, least):
             least = _least_scaled(y + y_i, size, present, least)
             least = _least_scaled(y - y_i, size, present, least)
     else:
-        # T: length of y over the directions of friction
+        # T: length of the components of con_y along the directions of friction
         T = sqrt(friction_dot(d, k, d.primal.con_y, d.primal.con_y))
-        # the contact stops pushing at y = T, under Coulomb's law at y = 0; it sticks up to D y + Dt T = 0
+        # the contact stops pushing at y = T, under Coulomb's law at y = 0; it sticks while the friction Dt T is at most
+        # the normal force -D y
         least = _least_scaled(y if m.opt_contact_model == COULOMB else y - T, size, present, least)
         ratio = c.Dt / where(present, D, 1.0)
         least = _least_scaled(y + ratio * T, size, present, least)

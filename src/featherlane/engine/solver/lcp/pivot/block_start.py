@@ -253,7 +253,7 @@ def start_with_all(r1, first, end):
         else:
             singles -= 1
         if count > 0 and singles > 0:
-            # all wrong places change; without patience only the last one: from `last_wrong` on, no other one is wrong
+            # all wrong places change; when patience has run out, only the last one, behind which none is wrong
             change_sides(r1, first=0 if patience > 0 else last_wrong, end=end, noise=noise)
             update_factor(r1, end)
     return 1 if count == 0 else 0
