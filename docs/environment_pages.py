@@ -101,10 +101,10 @@ def domain(task: type) -> str:
 
 
 def provide_dm_control() -> None:
-    """Makes the models of dm_control importable from its wheel unless it is installed."""
+    """Makes models and rewards of dm_control importable from its wheel unless it is installed."""
     if importlib.util.find_spec("dm_control") is None:  # pyright: ignore
         wheels = importlib.import_module("robots.wheels")
-        sys.path.append(str(next(iter(wheels.dm_control_models())).parents[2]))
+        sys.path.append(str(wheels.dm_control_suite()))
 
 
 def made(name: str, count: int = observations.NWORLD, **settings: Any):

@@ -184,6 +184,8 @@ INTERNAL = {
     ("integrations/mjbatch.py", "RuntimeError"),
     ("integrations/unisim.py", "NotImplementedError"),  # as of all backends of UniSim
     ("engine/model/assignment.py", "ValueError"),
+    ("engine/model/scene_meshes.py", "FileNotFoundError"),  # become ModelErrors with the names of mesh and file
+    ("engine/model/scene_meshes.py", "ValueError"),
     ("engine/model/source.py", "ValueError"),  # becomes a ModelError with the name of the source
     ("distributed/interrupt.py", "KeyboardInterrupt"),
     ("distributed/sweeps/run_directory.py", "ValueError"),

@@ -128,7 +128,7 @@ def place(thing) -> str:
     """Returns a link to the line that defines something, or nothing if it has no definition."""
     try:
         path = Path(inspect.getsourcefile(plain(thing)) or "").resolve()
-        line = inspect.getsourcelines(plain(thing))[1]
+        line = max(inspect.getsourcelines(plain(thing))[1], 1)  # 0 of a module
     except (OSError, TypeError):
         return ""
     if "featherlane" not in path.parts or path.suffix != ".py":

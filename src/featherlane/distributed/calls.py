@@ -38,7 +38,6 @@ from featherlane.extension import Turn, cores, hold, whole_argument
 PIECE_SECONDS = 0.5  # approximate duration of a piece
 AT_ONCE = 20_000  # steps of worlds in a piece until their duration is measured
 CHUNK = 64 << 20  # largest size of a piece's inputs and recordings per worker [bytes]
-REVIVALS = 5  # most attempts to set all worlds after a loss
 AGAIN = "batch.restore(kept), with kept from batch.checkpoint(), continues from a checkpoint"
 
 Order = tuple[str, dict[str, Any]]  # a name and arguments
@@ -176,15 +175,8 @@ class Calls(Worlds):
     def _in_turn(self, body: Callable[[], Any], repairs: bool) -> Any:
         if self._failure and not repairs:
             raise WorkerLostError(self._failure)
-        if not (repairs and self.is_remote):
-            return body()
-        for _ in range(REVIVALS - 1):  # Ray may report a process as unavailable shortly after it has started again
+        if repairs and self.is_remote:
             self._revive()
-            try:
-                return body()
-            except WorkerLostError:
-                continue
-        self._revive()
         return body()
 
     def _ask(self, parts: Iterable[Part], order: Callable[[Part], Order], changes: bool = False) -> list[tuple]:

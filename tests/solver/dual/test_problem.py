@@ -15,7 +15,7 @@ from featherlane.engine.solver.dual.problem import (
     force_count,
     forces_at_rows,
     has_edges,
-    regularisation,
+    regularisation_or_zero,
     store_dual_forces,
     store_whitened_force,
     three_row_products,
@@ -150,4 +150,4 @@ def test_blocks_beyond_the_capacity_have_no_force(s, rng):
 
 
 def test_absent_rows_have_no_regularisation():
-    np.testing.assert_array_equal(call(regularisation, np.array([0.0, 4.0])), [0.0, 0.25])
+    np.testing.assert_array_equal(call(regularisation_or_zero, np.array([0.0, 4.0])), [0.0, 0.25])

@@ -5,7 +5,7 @@ import numpy as np
 from featherlane.engine.solver.dual.visit_order import (
     PERIOD,
     block_at,
-    block_number,
+    block_hash,
     is_scrambled,
     mix_hash,
     order_blocks,
@@ -72,7 +72,7 @@ def test_blocks_that_share_their_number_stay_in_their_order():
     d, names = blocks(again=(4, 7))
     same = [names.index(("contact", k)) for k in (0, 4, 7)]
     for sweep in (3, 7, 11):
-        assert len({call(block_number, d, q, sweep) for q in same}) == 1
+        assert len({call(block_hash, d, q, sweep) for q in same}) == 1
         found = order(d, names, sweep)
         assert [k for kind, k in found if kind == "contact" and k in (0, 4, 7)] == [0, 4, 7]
 
@@ -80,16 +80,16 @@ def test_blocks_that_share_their_number_stay_in_their_order():
 def test_every_property_of_a_block_changes_its_hash():
     d, names = blocks()
     for q, (kind, _) in enumerate(names):
-        before = call(block_number, d, q, 3)
+        before = call(block_hash, d, q, 3)
         k = q - (ROWS + GENERAL if kind == "contact" else 0)
         tables = [(d.con_point, k), *((t, 2 * k + i) for t in (d.con_carrier, d.con_geom) for i in range(2))]
         if kind != "contact":
             tables = [(d.row_type, k), (d.row_id, k)]
         for table, at in tables:
             table.array[at] += 1
-            assert call(block_number, d, q, 3) != before
+            assert call(block_hash, d, q, 3) != before
             table.array[at] -= 1
-        assert call(block_number, d, q, 7) != before
+        assert call(block_hash, d, q, 7) != before
 
 
 def test_numbers_spread_evenly():

@@ -20,6 +20,7 @@ from xml.parsers.expat import ExpatError
 import numpy as np
 
 from featherlane.engine.model.inertias import MINVAL
+from featherlane.engine.model.ordered_sums import matrix_product
 from featherlane.engine.model.reader import mujoco_module
 from featherlane.engine.model.urdf import LIMITED
 from featherlane.engine.model.xml_edits import Edits, Node, start_tag, tree
@@ -198,7 +199,7 @@ def nearest_inertia(tensor: np.ndarray) -> np.ndarray:
     moments, axes = np.linalg.eigh(tensor)
     found = nearest_moments(moments)
     margin = max(MARGIN * found.max(), 2.0 * LEAST) if found.any() else 0.0
-    return (axes * (found + margin)) @ axes.T
+    return matrix_product(axes * (found + margin), axes.T)
 
 
 def _moments(tensor: np.ndarray) -> np.ndarray:

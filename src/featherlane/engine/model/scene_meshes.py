@@ -22,6 +22,7 @@ import numpy as np
 
 from featherlane.engine.libraries import required
 from featherlane.engine.model.mesh_files import contents_at, files_of, reduced
+from featherlane.engine.model.ordered_sums import heights_along
 from featherlane.errors import ModelError
 
 MSH = "model/vnd.mujoco.msh"
@@ -94,7 +95,8 @@ def _collada(collada: Any, content: bytes) -> tuple[np.ndarray, list[str]]:
         for primitive in placed.original.primitives:
             surface = primitive.triangleset() if hasattr(primitive, "triangleset") else primitive
             if isinstance(surface, collada.triangleset.TriangleSet) and surface.vertex is not None:
-                parts.append((surface.vertex @ turn.T + placed.matrix[:3, 3])[surface.vertex_index[:, order]])
+                vertices = heights_along(surface.vertex, turn) + placed.matrix[:3, 3]
+                parts.append(vertices[surface.vertex_index[:, order]])
     lost = [UNREAD] * (count > 0) + ["skinned geometry"] * (len(scene.controllers) > 0) + list(map(str, scene.errors))
     return np.concatenate(parts) * (scene.assetInfo.unitmeter or 1.0), lost
 
