@@ -107,6 +107,11 @@ def test_equal_unread_elements_share_a_line():
     assert dropped_elements(text) == ["transmission 't1', transmission 't2': is ignored"]
 
 
+def test_empty_lines_before_the_declaration_are_accepted():
+    text = '<robot name="r"><link name="a"/><gazebo><static>1</static></gazebo></robot>'
+    assert dropped_elements("\n \n<?xml version='1.0'?>" + text) == dropped_elements(text) != []
+
+
 def test_undeclared_prefixes_are_accepted():
     assert dropped_elements(urdf(robot="<sensor:camera/>")) == ["<sensor:camera>: is ignored"]
 

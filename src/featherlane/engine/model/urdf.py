@@ -58,8 +58,8 @@ def root_links(text: str) -> list[str]:
 def elements(text: str, tag: str = "") -> list[Element]:
     """Returns the children of the robot, of one kind if a tag is given; empty if the text is not URDF."""
     try:
-        # namespaces are removed: published files use undeclared prefixes
-        robot = expatbuilder.parseString(text, namespaces=False).documentElement
+        # published files have empty lines before the declaration, and undeclared prefixes of namespaces
+        robot = expatbuilder.parseString(text.lstrip(), namespaces=False).documentElement
     except ExpatError:
         return []
     found = list(_children(robot)) if robot is not None and robot.tagName == "robot" else []

@@ -125,7 +125,7 @@ def add_contact(m, d, lane, k):
         P = store_point_rows(d, u, read_lane(d.con_arm, 2 * k + 1, lane), place=1)
         products_u = stiffness_products(d, lane, k, u, P)
         add_block(d, sign=1.0, k=k, t=u, place=1, column=0, products=products_u)
-        # if trees are decoupled, a panel has columns of its own tree only
+        # without couplings between trees, a panel has columns of its own tree only
         if d.graph.place[t] < d.graph.place[u]:
             column = find_column(d, t, u)
             if column >= 0:
