@@ -3,13 +3,14 @@
     position, rotation = featherlane.query.jac_site(model, data, "tip")
     hits = featherlane.query.ray(model, data, points, directions)
 
-They answer for the present state, and change no field of `data`.  `contact_force` and `contact_residual` evaluate the
-contacts of the last pass.  The methods of `Batch` with the same names answer for all worlds.
+They answer for the present state, and change no field of `data`.  `contact_force`, `contact_residual` and
+`equality_force` evaluate the rows of the last pass.  The methods of `Batch` with the same names answer for all worlds.
 """
 
 from featherlane.engine.simulation.query.contact_parameters import contact_parameters
 from featherlane.engine.simulation.query.contact_residual import contact_residual
 from featherlane.engine.simulation.query.distance import geom_distance
+from featherlane.engine.simulation.query.equality import equality_force
 from featherlane.engine.simulation.query.point import (
     angular_momentum_matrix,
     apply_ft,
@@ -42,6 +43,7 @@ __all__ = [  # noqa: RUF022  in groups
     "apply_ft",
     "contact_force",
     "contact_residual",
+    "equality_force",
     "object_acceleration",
     "object_velocity",
     # mass matrix

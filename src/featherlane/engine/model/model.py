@@ -447,6 +447,26 @@ class Model(NamedAccess):
         """Returns the explicit geom pair with this name or id."""
         return find_object(self, "pair", key)
 
+    def exclude(self, key: str | int) -> NamedView:
+        """Returns the exclusion of contacts with this name or id: `.signature`, as MuJoCo stores its two bodies."""
+        return find_object(self, "exclude", key)
+
+    def light(self, key: str | int) -> NamedView:
+        """Returns the light with this name or id: MuJoCo's fields."""
+        return find_object(self, "light", key)
+
+    def mesh(self, key: str | int) -> NamedView:
+        """Returns the mesh with this name or id: MuJoCo's fields."""
+        return find_object(self, "mesh", key)
+
+    def material(self, key: str | int) -> NamedView:
+        """Returns the material with this name or id: MuJoCo's fields."""
+        return find_object(self, "material", key)
+
+    def numeric(self, key: str | int) -> NamedView:
+        """Returns the numbers of the model's `<custom>` section with this name or id: `.data`."""
+        return find_object(self, "numeric", key)
+
     def write_to(self, mj_model: Any) -> None:
         """Writes every editable field that MuJoCo has into an MjModel of the same sizes."""
         for field in filter(is_mujocos, MODEL.fields):

@@ -35,14 +35,15 @@ class Axis(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of named object: MuJoCo's object type (none for a link), its count, its axes, and its prefix in fields
-    that only MuJoCo has.
+    """A kind of named object: MuJoCo's object type (none for a link), its count and its axes.
+
+    in_mujoco: whether a model's object also has the fields that only MuJoCo's object has.
     """
 
     objtype: str
     count: str
     axes: tuple[Axis, ...] = ()
-    host_prefix: str = ""
+    in_mujoco: bool = False
 
 
 def _own(model, i: int) -> Rows:
@@ -106,9 +107,15 @@ KINDS = {
         ),
     ),
     "tendon": Kind("mjOBJ_TENDON", "ntendon", (*_both("ntendon", "tendon_"), *_both("ntendon", "ten_"))),
-    "sensor": Kind("mjOBJ_SENSOR", "nsensor", _both("nsensordata", "sensor", _sensor_rows), "sensor_"),
-    "camera": Kind("mjOBJ_CAMERA", "ncam", _both("ncam", "cam_"), "cam_"),
-    "keyframe": Kind("mjOBJ_KEY", "nkey", (), "key_"),
+    "sensor": Kind("mjOBJ_SENSOR", "nsensor", _both("nsensordata", "sensor", _sensor_rows), True),
+    "camera": Kind("mjOBJ_CAMERA", "ncam", _both("ncam", "cam_"), True),
+    "equality": Kind("mjOBJ_EQUALITY", "neq", _both("neq", "eq_"), True),
+    "keyframe": Kind("mjOBJ_KEY", "nkey", (), True),
+    "light": Kind("mjOBJ_LIGHT", "nlight", (), True),
+    "mesh": Kind("mjOBJ_MESH", "nmesh", (), True),
+    "material": Kind("mjOBJ_MATERIAL", "nmat", (), True),
+    "exclude": Kind("mjOBJ_EXCLUDE", "nexclude", (), True),
+    "numeric": Kind("mjOBJ_NUMERIC", "nnumeric", (), True),
     "link": Kind("", "nlink", _both("nlink", "link_")),
 }
 
@@ -117,8 +124,9 @@ def object_names(model, kind: str) -> list[str]:
     """Returns names of all objects of a model's kind in id order, empty for those without one."""
     import mujoco
 
-    objtype = getattr(mujoco.mjtObj, KINDS[one_of("kind", kind, KINDS, UnknownNameError)].objtype)
-    return [mujoco.mj_id2name(model.compiled, objtype, i) or "" for i in range(getattr(model, KINDS[kind].count))]
+    sort = KINDS[one_of("kind", kind, KINDS, UnknownNameError)]
+    count, objtype = getattr(model.compiled if sort.in_mujoco else model, sort.count), getattr(mujoco.mjtObj, sort.objtype)
+    return [mujoco.mj_id2name(model.compiled, objtype, i) or "" for i in range(count)]
 
 
 def element(mj, kind: str, ident: int | np.integer) -> str:
@@ -132,6 +140,11 @@ def element(mj, kind: str, ident: int | np.integer) -> str:
 def model_of(owner):
     """Returns the model of a `Data`, a batch or a model.  Avoids `getattr`, whose search for near names takes 3 ms."""
     return vars(owner).get("model", owner)
+
+
+def _fields_of(view) -> list[str]:
+    """Returns the names of the fields of MuJoCo's view of an object."""
+    return [name for name in dir(view) if not name.startswith("_")]
 
 
 def _live(array: np.ndarray, index: Index) -> Index:
@@ -163,12 +176,15 @@ class NamedView:
             if field in owner.layout and owner.layout[field].shape[:1] == (axis.size,):
                 worlds = (slice(None),) * owner.world_axes
                 return getattr(owner, field), (*worlds, axis.rows(model, self.id)), field
-        if owner is model and kind.host_prefix and hasattr(model.compiled, kind.host_prefix + attribute):
-            field = kind.host_prefix + attribute
-            return getattr(model.mj_model, field), (self.id,), field
+        if owner is model and kind.in_mujoco and attribute in _fields_of(self._host(model.compiled)):
+            return getattr(self._host(model.mj_model), attribute), (slice(None),), attribute
         raise UnknownAttributeError(
             f"{self._kind} {self.name or self.id!r} has no {attribute!r}{near(attribute, dir(self))}"
         )
+
+    def _host(self, mj) -> Any:
+        """Returns MuJoCo's view of this object."""
+        return getattr(mj, self._kind)(self.id)
 
     def __getattr__(self, attribute: str) -> Any:
         array, index, _ = self._locate(attribute)
@@ -187,9 +203,8 @@ class NamedView:
         for axis in kind.axes:
             fields = [f.name for f in owner.layout.fields if f.shape[:1] == (axis.size,)]
             names += [f.removeprefix(axis.prefix) for f in fields if f.startswith(axis.prefix)]
-        if kind.host_prefix and owner is model_of(owner):
-            mj = owner.mj_model
-            names += [n.removeprefix(kind.host_prefix) for n in dir(mj) if n.startswith(kind.host_prefix)]
+        if kind.in_mujoco and owner is model_of(owner):
+            names += _fields_of(self._host(owner.compiled))
         return sorted(set(names))
 
     def __repr__(self) -> str:
@@ -267,3 +282,7 @@ class NamedAccess:
     def camera(self, key: str | int) -> NamedView:
         """Returns the camera with this name or id."""
         return find_object(self, "camera", key)
+
+    def equality(self, key: str | int) -> NamedView:
+        """Returns the equality constraint with this name or id."""
+        return find_object(self, "equality", key)

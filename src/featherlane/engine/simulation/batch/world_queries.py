@@ -24,6 +24,7 @@ from featherlane.engine.simulation.query.contact import (
     selections_of,
 )
 from featherlane.engine.simulation.query.distance import Distances, Pairs
+from featherlane.engine.simulation.query.equality import EqualityForces
 from featherlane.engine.simulation.query.imaging import images_of
 from featherlane.engine.simulation.query.inverse import Accelerations
 from featherlane.engine.simulation.query.jacobian import (
@@ -452,3 +453,24 @@ class WorldQueries(WorldFields):
         force = self.contacts(other, body, output="force", ids=ids, reduce="netforce").force
         assert force is not None
         return force[..., 0, :]
+
+    def equality_force(self, equality: str | int, *, ids: ArrayLike | None = None) -> np.ndarray:
+        """Returns the force of an equality constraint in each world's present state, by row.
+
+        Forward dynamics are computed first.
+
+        Args:
+            equality: name or number of the equality constraint.
+            ids: the worlds; None for all.
+
+        Returns:
+            (n, k): rows as `fl.query.equality_force` returns them, zeros in worlds in which it is not active.
+
+        Raises:
+            UnknownNameError: an unknown equality.
+            ModelError: ids out of range or repeated.
+
+        Source: MuJoCo's `efc_force` in the rows of the equality.
+        """
+        e, chosen = index_of(self.model, "equality", equality), self._ids(ids)
+        return self.query(EqualityForces(self.model, len(chosen), self.dtype, e), chosen)

@@ -1,4 +1,4 @@
-"""Lists contacts and their forces in the worlds of a batch: checks arguments and shapes results."""
+"""Lists contacts, and forces of contacts and equalities, in the worlds of a batch: checks arguments and shapes results."""
 
 from __future__ import annotations
 
@@ -83,8 +83,12 @@ CONTACTS = Layout(
         Field("reduce", "size", doc="REDUCE_*"),
         Field("selections", "size", doc="address of kinds and indices of the two objects of each selection"),
         Field("listed", "real", ("nselection", "nlisted"), "", "fields of each contact", "contact_tiles", "scratch"),
+        Field("nequality", "size", doc="equalities whose forces are written"),
+        Field("equalities", "size", doc="address of their numbers"),
+        Field("eq_force", "real", ("nequality", 6), "N, N m", "forces of their rows", "contact_tiles", "scratch"),
     ),
 )
+NOTHING = {f.name: 0 for f in CONTACTS.fields if f.kind == "size"}  # no selection and no equality
 
 
 @kernel
@@ -104,24 +108,40 @@ def list_contacts(m, d, b, p):
                 write_world_contacts(m, d, selection, p.listed, (p.nlisted * k, p.nlisted), lane)
 
 
+@kernel
+def list_equality_forces(m, d, b, p):
+    """Writes p.eq_force, the forces of the rows of the chosen equalities, zeros where an equality has no row."""
+    for i in range(p.nequality):
+        e = whole(read_lane(doubles(b, p.equalities), i, 0))
+        for r in range(6):
+            p.eq_force[i, r] = 0.0
+        r = 0  # row of the equality
+        for k in range(d.nrow[0]):
+            row = d.row[k]
+            if row.type == EQUALITY and row.id == e:
+                p.eq_force[i, r] = where(row.present != 0.0, row.force, 0.0)
+                r += 1
+
+
 @by_halves
 def list_parts(m, d, records):
-    """Solves one part of a tile again, and writes its lists if it fits; records: (b, p), transfers and CONTACTS."""
+    """Solves one part of a tile again, and writes its lists and forces if it fits; records: (b, p), transfers and CONTACTS."""
     b, p = records
     collision(m, d)
     if d.con_overflow[0] == 0:
         rows_and_forces(m, d, SOLVE)  # sets con_overflow if the rows do not fit
     if d.con_overflow[0] == 0:
         list_contacts(m, d, b, p)
+        list_equality_forces(m, d, b, p)
 
 
 @over_tiles(p=CONTACTS)
 def contact_tiles(m, d, b, p, thread, tile):
-    """Computes forward dynamics of the worlds of a tile, and lists their contacts.
+    """Computes forward dynamics of the worlds of a tile; lists their contacts and the forces of equalities.
 
-    Reads:  the rows that the transfers of b bring in; the memory at p.selections.
+    Reads:  the rows that the transfers of b bring in; the memory at p.selections and p.equalities.
     Writes: those that they take back; active, recall_address, tree_settled, lane_active, warning, qfrc_constraint,
-            dof_touched, listed, and all else of this thread's workspace.
+            dof_touched, listed, eq_force, and all else of this thread's workspace.
     """
     d.lane_active[0] = 0.0
     forward(m, d)
@@ -130,6 +150,7 @@ def contact_tiles(m, d, b, p, thread, tile):
         list_parts(m, d, (b, p))
     else:
         list_contacts(m, d, b, p)
+        list_equality_forces(m, d, b, p)
     write_records(b, thread, tile, s=0)
 
 
@@ -181,7 +202,7 @@ class ContactQuery(Query):
         fields, self.size = CONDATA_FOUND, 1
         for name in outputs:
             fields, self.size = fields | OUTPUTS[name][0], self.size + OUTPUTS[name][1]
-        self.sizes = {
+        self.sizes = NOTHING | {
             "nselection": len(selections),
             "nlisted": num * self.size,
             "fields": fields,

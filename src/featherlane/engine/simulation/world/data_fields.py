@@ -56,8 +56,9 @@ class DataFields(NamedAccess):
         if workspace is not None and name.startswith("efc_") and name.removeprefix("efc_") in COLUMNS:
             if self.model.opt.contact_model == "lcp":
                 raise ModelError(
-                    f"{name}: available only with the contact model 'convex'; `contact_force`, "
-                    f"`qfrc_constraint` and sensors work with both"
+                    f"{name}: the contact model 'lcp' has no rows of MuJoCo's kind; allowed are 'convex' and 'coulomb'. "
+                    f"`contact`, `query.contact_force`, `query.equality_force`, `qfrc_constraint` and sensors work with "
+                    f"all contact models"
                 )
             column = efc_column(workspace, name.removeprefix("efc_"))
             column.flags.writeable = False  # a copy
@@ -94,7 +95,8 @@ class DataFields(NamedAccess):
             assign(name, getattr(self, name), value, mixed=is_mixed(name))
 
     def __dir__(self):
-        return sorted({*super().__dir__(), *DATA.index, *(f"efc_{name}" for name in COLUMNS)})
+        public = (name for name in DATA.index if "." not in name)  # the others are scratch memory of one pass
+        return sorted({*super().__dir__(), *public, *(f"efc_{name}" for name in COLUMNS)})
 
     def sensor_values(self, sensor: int) -> np.ndarray:
         """Returns `sensordata`, to read one sensor.
