@@ -20,10 +20,11 @@ GROUPS = {
         "simulation": "step rollout forward inverse reset",
         "state": "get_state set_state checkpoint restore copy",
         "fields": "bind expand expanded get present_fields set_const set_variant get_variant",
-        "access by name": "actuator body camera geom joint link sensor site tendon",
+        "access by name": "actuator body camera equality geom joint link sensor site tendon",
         "contacts": "contacts net_contact_force give_contacts clear_given_contacts geom_distance",
         "sensing": "render scan height_scan ray",
         "kinematics and dynamics": (
+            "equality_force "
             "jac jac_body jac_dot jac_site jac_subtree_com angular_momentum_matrix full_m object_acceleration "
             "object_velocity tendon_arcs"
         ),

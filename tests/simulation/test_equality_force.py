@@ -7,9 +7,11 @@ import pytest
 import featherlane as fl
 
 XML = """<mujoco><option timestep=".002"/><worldbody>
-<body name="a"><joint name="ha" axis="0 1 0" damping=".1"/><geom type="capsule" fromto="0 0 0 .3 0 0" size=".02" mass="1"/></body>
+<body name="a"><joint name="ha" axis="0 1 0" damping=".1"/>
+  <geom type="capsule" fromto="0 0 0 .3 0 0" size=".02" mass="1"/></body>
 <body name="b" pos=".5 0 0"><freejoint/><geom size=".05" mass="2"/></body>
-<body name="c" pos="0 1 0"><joint name="hc" type="slide" axis="0 0 1" stiffness="500" damping="20"/><geom size=".05" mass="3"/></body>
+<body name="c" pos="0 1 0"><joint name="hc" type="slide" axis="0 0 1" stiffness="500" damping="20"/>
+  <geom size=".05" mass="3"/></body>
 <body name="d" pos="0 2 0"><freejoint/><geom size=".05" mass=".5" pos=".1 0 0"/></body>
 </worldbody><equality>
 <joint name="gear" joint1="hc" joint2="ha" polycoef="0 .5 0 0 0"/>
@@ -107,4 +109,40 @@ def test_elements_that_only_mujoco_has_are_found_by_name():
     with pytest.raises(fl.UnknownNameError, match="unknown material 'stel'; did you mean 'steel'"):
         model.material("stel")
     with pytest.raises(AttributeError, match="light 'sun' has no 'difuse'; did you mean 'diffuse'"):
-        model.light("sun").difuse
+        model.light("sun").difuse  # noqa: B018
+
+
+ROWS = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 .1"/>
+<body name="a" pos="0 0 1"><joint name="arm" axis="0 1 0" frictionloss=".2" range="-5 1" limited="true"/>
+  <geom type="capsule" fromto="0 0 0 .3 0 0" size=".02" mass="1"/></body>
+<body name="box" pos="2 0 .0999"><freejoint/><geom name="foot" type="box" size=".1 .1 .1" mass="2"/></body>
+<body name="hung" pos="0 3 1"><freejoint/><geom name="ball" size=".05" mass="2"/></body></worldbody>
+<tendon><fixed name="cable" frictionloss=".1"><joint joint="arm" coef="1"/></fixed></tendon>
+<equality><connect name="pin" body1="hung" anchor="0 0 .1"/></equality></mujoco>"""
+
+
+def test_rows_of_the_lcp_name_their_elements():
+    model = fl.load(ROWS, links=[fl.Link("hinge", "hung", "a", anchor=(0, 3, 1), axis=(0, 0, 1), name="hook")])
+    data = fl.Data(model)
+    data.qpos[0] = 1.01
+    fl.step(model, data, 3)
+    fl.forward(model, data)
+    problem = fl.lcp.Problem.from_data(data)
+    elements = problem.elements
+    assert len(elements) == problem.n
+    assert elements[:3] == [fl.lcp.RowElement("equality", "equality", 0, c, "pin") for c in range(3)]
+    links = [e for e in elements if e.kind == "link"]
+    assert links == [fl.lcp.RowElement("link", "link", 0, c, "hook") for c in range(5)]
+    assert fl.lcp.RowElement("loss", "joint", 0, 0, "arm") in elements
+    assert fl.lcp.RowElement("loss", "tendon", 0, 0, "cable") in elements
+    assert fl.lcp.RowElement("limit", "joint", 0, 0, "arm") in elements
+    x = fl.lcp.solve(problem).x
+    pin = [i for i, e in enumerate(elements) if e.name == "pin"]
+    np.testing.assert_allclose(x[pin], fl.query.equality_force(model, data, "pin"), atol=1e-8)
+    assert data.ncon == 4
+    for contact in range(4):
+        own = [i for i, e in enumerate(elements) if (e.kind, e.id) == ("contact", contact)]
+        assert [elements[i][3:] for i in own] == [(c, "floor, foot") for c in range(3)]
+        assert [elements[i].law for i in own] == ["normal", "friction", "friction"]
+        np.testing.assert_allclose(x[own], fl.query.contact_force(model, data, contact)[:3], atol=1e-8)
+    assert fl.lcp.Problem(np.eye(2), [1, 1], lo=0, hi=1).elements == []

@@ -13,6 +13,7 @@ from featherlane.engine.solver.lcp.method import Method, OptionError
 from featherlane.engine.solver.lcp.status import Status
 from featherlane.lcp.batch import BatchSolution, solve_batch
 from featherlane.lcp.cone import cone_residual, solve_cone
+from featherlane.lcp.elements import RowElement
 from featherlane.lcp.problem import Problem, ProblemError
 from featherlane.lcp.register import register
 from featherlane.lcp.solve import Solution, Solver, methods, solve
@@ -21,6 +22,7 @@ __all__ = [  # noqa: RUF022  in groups
     # problems
     "Problem",
     "ProblemError",
+    "RowElement",
     # solvers
     "Method",
     "OptionError",

@@ -13,6 +13,7 @@ from featherlane.engine.model.assignment import converted
 from featherlane.engine.simulation.world.data import Data
 from featherlane.engine.solver.lcp.status import LARGEST
 from featherlane.errors import ArgumentTypeError, FeatherlaneError
+from featherlane.lcp.elements import RowElement, row_elements
 
 ASYMMETRY = 1e-10  # relative to the largest entry: products of matrices are symmetric to rounding
 
@@ -145,7 +146,7 @@ class Problem:
 
         A = Y Y^T + diag(cfm) with whitened rows Y = J L^-1 D^-1/2, in the units of `data.efc_force` [N, N m]; rows are
         in the engine's order: unbounded rows, rows with constant bounds, then each contact's normal before its
-        friction.
+        friction.  `problem.elements[i]` is the element of row i (`RowElement`).
 
         Args:
             data: the world; of a batch, `batch.get_data(world)`.
@@ -164,11 +165,14 @@ class Problem:
             first, count, entry = (int(arrays[f"lcp.{name}"][r]) for name in ("coladr", "colnum", "rowadr"))
             Y[r, arrays["lcp.col"][first : first + count]] = arrays["lcp.Y"][entry : entry + count, 0]
         cfm, b, lo, hi, add = (arrays[f"lcp.{name}"][:n, 0].copy() for name in ("cfm", "b", "lo", "hi", "add"))
-        return cls.from_jacobian(
+        self = cls.from_jacobian(
             Y, np.ones(max(nv, 1)), cfm=cfm, b=b, lo=lo, hi=hi, findex=arrays["lcp.findex"][:n].copy(), add=add
         )
+        self.elements = row_elements(data, n)
+        return self
 
     def _take_vectors(self, b, lo, hi, findex, add) -> None:
+        self.elements: list[RowElement] = []
         b = _numbers("b", b)
         if b.ndim != 1:
             raise ProblemError(f"b has the shape {b.shape}, allowed is (n,)")

@@ -125,7 +125,10 @@ def object_names(model, kind: str) -> list[str]:
     import mujoco
 
     sort = KINDS[one_of("kind", kind, KINDS, UnknownNameError)]
-    count, objtype = getattr(model.compiled if sort.in_mujoco else model, sort.count), getattr(mujoco.mjtObj, sort.objtype)
+    count, objtype = (
+        getattr(model.compiled if sort.in_mujoco else model, sort.count),
+        getattr(mujoco.mjtObj, sort.objtype),
+    )
     return [mujoco.mj_id2name(model.compiled, objtype, i) or "" for i in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""Lists contacts, and forces of contacts and equalities, in the worlds of a batch: checks arguments and shapes results."""
+"""Lists contacts and forces of equalities in the worlds of a batch: checks arguments and shapes results."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def list_equality_forces(m, d, b, p):
 
 @by_halves
 def list_parts(m, d, records):
-    """Solves one part of a tile again, and writes its lists and forces if it fits; records: (b, p), transfers and CONTACTS."""
+    """Solves one part of a tile again, and writes its lists if it fits; records: (b, p), transfers and CONTACTS."""
     b, p = records
     collision(m, d)
     if d.con_overflow[0] == 0:

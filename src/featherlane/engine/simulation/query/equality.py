@@ -48,7 +48,9 @@ def equality_force(model: Model, data: Data, equality: str | int) -> np.ndarray:
     kind, ident = arrays["row_type"][rows], arrays["row_id"][rows]
     own = np.flatnonzero((kind == EQUALITY) & (ident == e))
     force = np.zeros(row_number(model, e))
-    force[: len(own)] = np.where(world.workspace.view("row_present")[own] != 0, world.workspace.view("row_force")[own], 0)
+    force[: len(own)] = np.where(
+        world.workspace.view("row_present")[own] != 0, world.workspace.view("row_force")[own], 0
+    )
     return force
 
 

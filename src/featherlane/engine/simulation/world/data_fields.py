@@ -56,9 +56,8 @@ class DataFields(NamedAccess):
         if workspace is not None and name.startswith("efc_") and name.removeprefix("efc_") in COLUMNS:
             if self.model.opt.contact_model == "lcp":
                 raise ModelError(
-                    f"{name}: the contact model 'lcp' has no rows of MuJoCo's kind; allowed are 'convex' and 'coulomb'. "
-                    f"`contact`, `query.contact_force`, `query.equality_force`, `qfrc_constraint` and sensors work with "
-                    f"all contact models"
+                    f"{name}: the contact model 'lcp' has no rows of MuJoCo's kind; allowed are 'convex' and 'coulomb'; "
+                    "`contact`, `query.contact_force`, `query.equality_force`, `qfrc_constraint` and sensors work with all"
                 )
             column = efc_column(workspace, name.removeprefix("efc_"))
             column.flags.writeable = False  # a copy
