@@ -56,7 +56,7 @@ class DataFields(NamedAccess):
         if workspace is not None and name.startswith("efc_") and name.removeprefix("efc_") in COLUMNS:
             if self.model.opt.contact_model == "lcp":
                 raise ModelError(
-                    f"{name}: the contact model 'lcp' has no rows of MuJoCo's kind; allowed are 'convex' and 'coulomb'. "
+                    f"{name}: the contact model 'lcp' has no such rows; allowed are 'convex' and 'coulomb'. "
                     f"`query.contact_force`, `query.equality_force` and `qfrc_constraint` work with all contact models"
                 )
             column = efc_column(workspace, name.removeprefix("efc_"))
