@@ -1,22 +1,23 @@
 """The deepest contact of every pair of shapes in special poses, in both precisions, against brute force.
 
 The poses are concentric, deep, on one axis, with parallel or almost parallel axes, with faces, edges or centres on
-surfaces.  A contact's normal n proves its depth: the shapes overlap by -dist along n.  No direction that the oracle
-(`oracles/penetration.py`) finds has less overlap.  The points lie on both surfaces.
+surfaces.
 """
 
 from __future__ import annotations
 
 import itertools
 
+import mujoco
 import numpy as np
 import pytest
 
 import featherlane as fl
 from featherlane.engine.simulation.tile.workspace import Workspace
+from oracles.exact_contacts import assert_exact
 from oracles.penetration import overlap, signed_distance, solids
 from sampling import every
-from scenes.poses import aligned_poses, collide, frames
+from scenes.poses import aligned_poses, collide, frames, random_quat
 
 POSES = 40
 CUBE = 0.1 * np.array(list(itertools.product((-1, 1), repeat=3)))
@@ -39,10 +40,6 @@ SCENE = """<mujoco>
 # of cores that almost coincide has an error of about the square root of the rounding error
 DISTANCE = {np.float64: 1e-7, np.float32: 2e-6}
 OVERLAP = {np.float64: 1e-8, np.float32: 2e-4}
-INCLINED = 0.0888 * 0.6  # m: faces and edges that are inclined by up to five degrees have points between them
-# MuJoCo's rules: the distances of capsules within 1e-4 of parallel are those at the ends of their overlap; of boxes, a
-# face is preferred to a pair of edges whose depth is less by up to 5 %
-RULES = {("capsule", "capsule"): (1e-4 * 0.6, 0.0), ("box", "box"): (0.0, 0.05)}
 
 
 def model_of(pair, sizes):
@@ -71,25 +68,6 @@ def special_poses(model, rng):
     return frames(model, pos, quat)
 
 
-def check(model, pair, points, pose, exact, dtype):
-    """Asserts that the contacts of one pose have the exact distance; returns whether there are any."""
-    a, b = solids(model, *pose)
-    if len(points) == 0:
-        assert exact > -DISTANCE[dtype], (pair, exact)
-        return False
-    n = points.frame[:, :3].astype(float)
-    deepest = int(np.argmin(points.dist))
-    dist = float(points.dist[deepest])
-    constant, relative = RULES.get(pair, (0.0, 0.0))
-    allowed = DISTANCE[dtype] + constant + relative * abs(exact)
-    # the search of directions finds at most the exact distance, and the normal proves it
-    assert dist > exact - allowed, (pair, dist, exact)
-    assert abs(dist + overlap(a, b, n[deepest])[0]) < OVERLAP[dtype] + allowed, (pair, dist, exact)
-    for point, d, normal in zip(points.pos.astype(float), points.dist.astype(float), n, strict=True):
-        assert max(a.beyond(point - 0.5 * d * normal), b.beyond(point + 0.5 * d * normal)) < INCLINED
-    return True
-
-
 @pytest.mark.parametrize(("pair", "sizes"), every(4, CASES))
 def test_the_deepest_contact_has_the_exact_depth(pair, sizes, rng):
     model, touching = model_of(pair, sizes), 0
@@ -99,5 +77,26 @@ def test_the_deepest_contact_has_the_exact_depth(pair, sizes, rng):
         pos, mat = xpos.astype(dtype).astype(float), xmat.astype(dtype).astype(float)
         found = collide(model, pos, mat, width, Workspace(model, width, dtype))
         for points, *pose, distance in zip(found, pos, mat, exact, strict=True):
-            touching += check(model, pair, points, pose, distance, dtype)
+            assert_exact(*solids(model, *pose), points, distance, 0.0, DISTANCE[dtype], OVERLAP[dtype])
+            touching += len(points) > 0
     assert touching > POSES // 2
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("sizes", [(0, 0), (1, 1), (2, 2)])
+def test_the_normal_of_a_sphere_on_the_rim_of_a_cylinder_is_radial(sizes, dtype, rng):
+    model = model_of(("sphere", "cylinder"), sizes)
+    radius, half = model.geom_size[1][:2]
+    angle, gap = rng.uniform(0.0, 2.0 * np.pi, POSES), 10.0 ** rng.uniform(-17, -7, (POSES, 1))
+    rim = np.stack([radius * np.cos(angle), radius * np.sin(angle), half * (-1.0) ** np.arange(POSES)], axis=1)
+    turn = random_quat(rng, 2 * POSES).reshape(POSES, 2, 4)
+    pos = np.zeros((POSES, 2, 3))
+    for k in range(POSES):
+        mujoco.mju_rotVecQuat(pos[k, 0], (rim + gap * rng.standard_normal((POSES, 3)))[k], turn[k, 1])
+    width = 8 if dtype == np.float64 else 16
+    xpos, xmat = (x.astype(dtype).astype(float) for x in frames(model, pos, turn))
+    found = collide(model, xpos, xmat, width, Workspace(model, width, dtype))
+    for points, p, R in zip(found, xpos, xmat, strict=True):
+        a, b = solids(model, p, R)
+        along = overlap(a, b, points.frame[0, :3].astype(float))[0]
+        np.testing.assert_allclose([points.dist[0], -along], -a.radius, rtol=0, atol=OVERLAP[dtype] + 5.0 * gap.max())

@@ -208,6 +208,11 @@ def signed_distance(a: Solid, b: Solid, rng: np.random.Generator) -> float:
     """Returns the signed distance of two convex shapes; the first one may be a plane."""
     if a.kind == "plane":
         return -float(overlap(a, b, a.mat[:, 2])[0])
+    if (a.kind, b.kind) == ("sphere", "cylinder"):
+        # how far the centre is beyond the side and beyond the caps
+        x, y, z = (a.pos - b.pos) @ b.mat
+        out = np.array([np.hypot(x, y) - b.size[0], abs(z) - b.size[1]])
+        return float(np.linalg.norm(np.maximum(out, 0.0)) + min(out.max(), 0.0) - a.radius)
     if a.corners() is not None and b.corners() is not None:
         return polytope_distance(a, b)[0]
     return searched_distance(a, b, rng)[0]

@@ -30,9 +30,9 @@ from featherlane.engine.collision.pairs.sphere_box import sphere_box
 
 NEVER = 1e300  # distance or extent that does not exist
 NO_SECOND = -4.0  # extent without a second sphere; extents are within -2 .. 2
-# relative to the sizes: distance from the box at which a segment meets it.  At this distance, the direction from the
-# box to a point of the segment has an error of about 1e-8
-MEETING = 1e-8
+# relative to the sizes: distance from the box at which a segment meets it.  `nearest_edge` ignores differences of squared
+# distances below MINVAL, which is an error of 1e-10 sizes at this distance
+MEETING = 1e-5
 
 # the nearest feature of the box
 NOWHERE, FACE, EDGE, CORNER = range(4)
