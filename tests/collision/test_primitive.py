@@ -4,12 +4,26 @@ import numpy as np
 import pytest
 
 from sampling import in_ci
-from scenes.poses import IDENTITY, PAIRS, collide, equal_in, frames, oracle, pair_model, random_poses, same_contacts
+from scenes.poses import (
+    IDENTITY,
+    PAIRS,
+    collide,
+    equal_in,
+    frames,
+    oracle,
+    pair_model,
+    random_poses,
+    same_or_exact_contacts,
+)
 
 TOLERANCE = 1e-10  # rounding, amplified for nearly parallel axes
 ORTHOGONAL = 1e-11  # a capsule's axis is made orthogonal to the normal: rounding divided by the sine of their angle
 NPOSE = 120
-USUAL = {"capsule-capsule": (1,), "box-box": (6, 7, 8)}  # most points in random poses, if below the possible maximum
+USUAL = {
+    "capsule-capsule": (1,),
+    "capsule-box": (2,),
+    "box-box": (6, 7, 8),
+}  # most points in random poses, if below the possible maximum
 ABOUT_X, DIAGONAL = (0, 1, 0, 0), (0.6, 0, 0.8, 0)
 QUARTER = (np.sqrt(0.5), 0, np.sqrt(0.5), 0)
 
@@ -27,14 +41,14 @@ def pruned(ours, theirs):
 @pytest.mark.parametrize("count", [NPOSE, in_ci(400), pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("margin, gap", [(0, 0), (0.1, 0.05), (-0.05, 0.0)])
 @pytest.mark.parametrize("name", PAIRS)
-def test_contacts_equal_mujoco_in_random_poses(name, margin, gap, count, rng):
+def test_contacts_equal_mujoco_or_are_exact_in_random_poses(name, margin, gap, count, rng):
     model = pair_model(*PAIRS[name][:2], margin, gap)
     xpos, xmat = frames(model, *random_poses(rng, name, count))
     theirs = oracle(model, xpos, xmat)
     for width in (1, 8):
-        for ours, expected in zip(collide(model, xpos, xmat, width), theirs, strict=True):
+        for p, R, ours, expected in zip(xpos, xmat, collide(model, xpos, xmat, width), theirs, strict=True):
             if not (name == "box-box" and pruned(ours, expected)):
-                same_contacts(ours, expected, TOLERANCE)
+                same_or_exact_contacts(model, p, R, ours, expected, TOLERANCE)
     points = [len(c["dist"]) for c in theirs]
     assert 0 < np.count_nonzero(points) < count
     assert max(points) in USUAL.get(name, model.cand_npoint)

@@ -9,6 +9,8 @@ from featherlane.engine.collision.collision import collision
 from featherlane.engine.model import load
 from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles.contacts import contacts
+from oracles.exact_contacts import assert_exact, is_disputed
+from oracles.penetration import signed_distance, solids
 
 COMPARED = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solreffriction", "solimp", "dim", "geom")
 
@@ -29,6 +31,7 @@ PAIRS = {
     "box-box": ('type="box" size="0.1 0.2 0.3"', 'type="box" size="0.15 0.2 0.1"', 0.5),
 }
 IDENTITY = (1.0, 0.0, 0.0, 0.0)
+EXACT = 1e-7  # m: error of the distance and of the overlap along the normal, where centres coincide
 # an antiprism with seven and seven corners and one more at the side
 ROCK = [(0.25 * np.cos(a), 0.2 * np.sin(a), -0.15) for a in np.arange(7) * 2 * np.pi / 7]
 ROCK += [(0.25 * np.cos(a), 0.2 * np.sin(a), 0.15) for a in (np.arange(7) + 0.4) * 2 * np.pi / 7] + [(0.3, 0.0, 0.0)]
@@ -172,9 +175,24 @@ def equal_in(model, poses, width: int, tolerance: float = 1e-10) -> list[int]:
 
 
 def equal_at(model, pos, quat, width: int, tolerance: float = 1e-10) -> list[int]:
-    """Asserts MuJoCo's contacts in poses of both geoms; returns the number in each."""
+    """Asserts MuJoCo's contacts in poses of both geoms, or exact ones; returns the number in each."""
     xpos, xmat = frames(model, pos, quat)
     found = collide(model, xpos, xmat, width)
-    for ours, theirs in zip(found, oracle(model, xpos, xmat), strict=True):
-        same_contacts(ours, theirs, tolerance)
+    for p, R, ours, theirs in zip(xpos, xmat, found, oracle(model, xpos, xmat), strict=True):
+        same_or_exact_contacts(model, p, R, ours, theirs, tolerance)
     return [len(c) for c in found]
+
+
+def same_or_exact_contacts(model, p, R, ours: np.recarray, theirs: dict[str, np.ndarray], tolerance: float) -> bool:
+    """Asserts MuJoCo's contacts in one pose, or the exact depth if MuJoCo's are not exact; returns whether they are."""
+    rng = np.random.default_rng(0)
+    if int(model.geom_type[1]) in (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_SDF):
+        same_contacts(ours, theirs, tolerance)
+        return True
+    a, b = solids(model, p, R)
+    if not is_disputed(a, b, theirs, rng):
+        same_contacts(ours, theirs, tolerance)
+        return True
+    limit = float(np.max(model.geom_margin) * 2.0) + float(np.max(model.geom_gap) * 2.0)
+    assert_exact(a, b, ours, signed_distance(a, b, rng), limit, EXACT, EXACT)
+    return False

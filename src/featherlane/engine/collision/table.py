@@ -93,7 +93,7 @@ BUILT_IN = (
     PairFunction(SPHERE_BOX, ((SPHERE, BOX, 1),), sphere_box_points),
     PairFunction(CAPSULE_CAPSULE, ((CAPSULE, CAPSULE, 2),), capsule_capsule_points),
     # one world at a time
-    PairFunction(CAPSULE_BOX, ((CAPSULE, BOX, 2),), capsule_box, part=boxes_apart),
+    PairFunction(CAPSULE_BOX, ((CAPSULE, BOX, 3),), capsule_box, part=boxes_apart),
     PairFunction(BOX_BOX, ((BOX, BOX, 8),), box_box, part=boxes_apart),
     PairFunction(
         CONVEX,

@@ -25,6 +25,8 @@ Imported kernels:
     plane_of_face, error_and_drop    (normal, offset), (error, drop) of the facet's face on a core
     set_facet, name_facet            set facet.kind and facet.vertex; name_facet by the number of different vertices
     measure_facet(m1, d1)            writes convex.*; distance of the foot from the facet's border, 0 outside
+    size_of_pair(m1, d1)             approximate extent of the shapes, for tolerances
+    support_along(m1, d1, u)         support point of the difference along u; writes support.*
     is_convex(m1, d1, side)          whether a core is exactly convex; a hull may not be, by rounding
 """
 
@@ -49,8 +51,8 @@ from featherlane.engine.collision.convex.facet import (
     set_facet,
     vertex_of,
 )
-from featherlane.engine.collision.convex.facet_depth import LEVEL, PARALLEL, measure_facet
-from featherlane.engine.collision.convex.support import is_convex, turned_into
+from featherlane.engine.collision.convex.facet_depth import LEVEL, PARALLEL, measure_facet, size_of_pair
+from featherlane.engine.collision.convex.support import is_convex, support_along, turned_into
 
 SAME_SIDE = 0.5  # least cosine between the facet's normal and the search's
 SETTLED = 1e-10  # relative to the size: maximum error of a search's depth, including slivers
@@ -213,6 +215,18 @@ def error_of_facet(m1, d1, size):
 
 
 @kernel
+def supports_difference(m1, d1):
+    """Returns whether no vertex of the difference is above the facet's plane, up to 2 PARALLEL and its corners' error.
+
+    A face that is almost parallel to the final plane of a search, with an edge of the other core, can be below other
+    vertices of that core: of two boxes inclined by 1e-3, it may be the wrong one of two edges.
+    """
+    size, normal = size_of_pair(m1, d1), d1.convex.normal[0]
+    height = dot(support_along(m1, d1, normal), normal)
+    return height <= -d1.convex.dist[0] + 2.0 * (PARALLEL * size + error_of_facet(m1, d1, size))
+
+
+@kernel
 def is_separate_facet(m1, d1, size, foot_margin):
     """Returns whether no other vertex of the difference is near the facet's plane: every search ends at this facet.
 
@@ -306,8 +320,9 @@ def settle_on_facet(m1, d1, vertices1, vertices2, normal):
         vertices1, vertices2: vertex indices of the three points a, and of the three points b, of the difference a - b.
         normal: the search's, in the frame of the first shape.
 
-    Writes: facet.kind, facet.vertex, convex.*.  If the facet's normal differs from the search's, or the origin's
-    projection is not on the facet, facet.kind is NO_FACET, and convex.* is undefined.
+    Writes: facet.kind, facet.vertex, convex.*, support.*.  If the facet's normal differs from the search's, if it does
+    not support the difference, or if the origin's projection is not on it, facet.kind is NO_FACET, and convex.* is
+    undefined.
     """
     is_found = False
     normal_in_second = d1.convex.mat[0].T @ normal
@@ -326,6 +341,7 @@ def settle_on_facet(m1, d1, vertices1, vertices2, normal):
             is_found = fits_facet(m1, d1, FACE_FIRST, faces1, vertices2)
         if not is_found and face2 != NO_FACE and vertices1[0] == vertices1[1] and vertices1[0] == vertices1[2]:
             is_found = fits_facet(m1, d1, FACE_SECOND, vertices1, faces2)
+        is_found = is_found and supports_difference(m1, d1)
     if not is_found:
         name_facet(d1, vertices1, vertices2)
         is_found = measure_facet(m1, d1) > 0.0

@@ -1,5 +1,8 @@
 """Computes the contact points of a capsule and a box: up to two spheres on the capsule's segment, each against the box.
 
+If the segment meets the box, spheres on it have no information about the least displacement that separates the shapes.
+The pair is then computed as any two convex shapes (convex/pair.py).
+
 The first sphere is at the segment's point nearest to the box: an end that lies over a face, or the nearest point
 to one of the edges.  The second sphere is as far from the first as the capsule extends along the box, so a capsule
 rests on a face or an edge in two points.  If the capsule points at the box, only one sphere is used.  Points of
@@ -16,28 +19,52 @@ lower corner.
 m1 and d1 are the model and the data of one world: shapes.*[0] is the capsule, shapes.*[1] the box; points are stored
 in manifold.*.
 The number of points is manifold.count, a point has manifold.pos, dist and normal; shapes.limit is the largest distance.
-Source: MuJoCo 4.0.1 mjraw_CapsuleBox.
+Source: MuJoCo 4.0.1 mjraw_CapsuleBox, which also uses spheres if the segment meets the box.
 Note: sums, such as those of plain_dot3, are not fused, so that they round as MuJoCo's; see box_frame.
 """
 
 from featherlane.engine.prelude import *
+from featherlane.engine.collision.convex.pair import convex
 from featherlane.engine.collision.pairs.box_frame import plain_mat_mul_vec, plain_mat_t_mul_vec
 from featherlane.engine.collision.pairs.sphere_box import sphere_box
 
 NEVER = 1e300  # distance or extent that does not exist
 NO_SECOND = -4.0  # extent without a second sphere; extents are within -2 .. 2
+# relative to the sizes: distance from the box at which a segment meets it.  `nearest_edge` ignores differences of squared
+# distances below MINVAL, which is an error of 1e-10 sizes at this distance
+MEETING = 1e-5
 
 # the nearest feature of the box
-NOWHERE, INSIDE, FACE, EDGE, CORNER = range(5)
+NOWHERE, FACE, EDGE, CORNER = range(4)
+
+
+# ---- separating axes ---------------------------------------------------------------------------------------------
+@kernel
+def meets_box(p, h, size):
+    """Returns whether the segment meets the box, or is apart from it by less than MEETING of their sizes.
+
+    Six directions can separate a segment from a box: the three normals of faces, and its cross products with the three
+    edges.  Along u the segment reaches |h . u|, the box sum_k |u_k| size_k, and their centres are |p . u| apart.
+    """
+    ax, ay, az = fabs(h)
+    slack = MEETING * (ax + ay + az + size[0] + size[1] + size[2])
+    if fabs(p[0]) - ax - size[0] > slack or fabs(p[1]) - ay - size[1] > slack or fabs(p[2]) - az - size[2] > slack:
+        return False
+    u, reach = cross(h, p), slack * (ax + ay + az)
+    return (
+        fabs(u[0]) - az * size[1] - ay * size[2] <= reach
+        and fabs(u[1]) - az * size[0] - ax * size[2] <= reach
+        and fabs(u[2]) - ay * size[0] - ax * size[1] <= reach
+    )
 
 
 # ---- the nearest point of the segment --------------------------------------------------------------------------
 @kernel
 def nearest_end(p, h, size):
-    """Returns (feature, axis, x, squared distance) of the segment's end nearest to the box, if inside or over a face.
+    """Returns (feature, axis, x, squared distance) of the segment's end nearest to the box, if over a face.
 
-    feature: INSIDE, FACE, or NOWHERE if both ends are over an edge or a corner; axis: orthogonal to the face; x: -1 or
-    1, the end.
+    feature: FACE, or NOWHERE if both ends are over an edge or a corner; axis: orthogonal to the face; x: -1 or 1, the
+    end.
     """
     feature, axis, x, least_squared = NOWHERE, 0, 0.0, NEVER
     for end in (-1, 1):
@@ -49,8 +76,8 @@ def nearest_end(p, h, size):
             if fabs(point[i]) > size[i]:
                 beyond = beyond + 1
                 face_axis = i
-        if beyond < 2 and squared < least_squared:
-            feature = INSIDE + beyond  # 0: INSIDE, 1: FACE
+        if beyond == 1 and squared < least_squared:
+            feature = FACE
             axis = face_axis
             x = 1.0 * end
             least_squared = squared
@@ -59,10 +86,10 @@ def nearest_end(p, h, size):
 
 @kernel
 def none_nearer(p, h, half, size, feature, k, x, best):
-    """Returns whether no edge is nearer than end x: x is inside, or over face k with the segment leading away from it.
+    """Returns whether no edge is nearer than end x: x is over face k, and the segment leads away from it.
 
-    In the second case, the plane of the face separates the segment from all edges by the distance of the end,
-    sqrt(best).  `nearest_edge` could then find an edge only by a rounding error of more than MINVAL.  The error of a
+    The plane of the face then separates the segment from all edges by the distance of the end, sqrt(best).
+    `nearest_edge` could then find an edge only by a rounding error of more than MINVAL.  The error of a
     squared distance is about 1e-16 sqrt(best) lengths: it is below MINVAL if best lengths^2 < 1.
 
     Args:
@@ -72,7 +99,7 @@ def none_nearer(p, h, half, size, feature, k, x, best):
     lengths = fabs(p[0]) + fabs(p[1]) + fabs(p[2]) + half + size[0] + size[1] + size[2]
     # the direction x h points from the segment's centre to end x
     away = (p[k] + x * h[k]) * (x * h[k]) <= 0.0
-    return feature == INSIDE or (feature == FACE and away and best * lengths * lengths < 1.0)
+    return feature == FACE and away and best * lengths * lengths < 1.0
 
 
 @kernel
@@ -294,21 +321,13 @@ def add_sphere(d1, p):
         d1.manifold.count[0] = i + 1
 
 
-@stage
-def capsule_box(m1, d1):
-    """Computes up to two contact points of a capsule and a box.
+@kernel
+def spheres_on_segment(d1, p, z, h):
+    """Adds the contact points of up to two spheres on the capsule's segment, which is apart from the box.
 
-    Source: MuJoCo mjraw_CapsuleBox.
-    Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.
-    Writes: manifold.*.
-    Scratch: box.*.
-    Frame: the box's; p is the capsule's centre, z its axis, h = half z.
+    z: unit direction of the segment.   Writes: manifold.*.   Scratch: box.*.
     """
-    R, size, half = d1.shapes.mat[1], d1.shapes.size[1], d1.shapes.size[0][1]
-    p = plain_mat_t_mul_vec(R, d1.shapes.pos[0] - d1.shapes.pos[1])
-    z = plain_mat_t_mul_vec(R, d1.shapes.mat[0].columns[2])
-    h = half * z
-
+    size, half = d1.shapes.size[1], d1.shapes.size[0][1]
     # the nearest feature, its axis k, the coordinates of the nearest points on the segment (x) and on an edge (e)
     feature, k, x, best = nearest_end(p, h, size)
     e, corner = 0.0, 0
@@ -327,3 +346,23 @@ def capsule_box(m1, d1):
         add_sphere(d1, p + x * h)
         if travel > NO_SECOND:
             add_sphere(d1, p + (travel + x) * h)
+
+
+@stage
+def capsule_box(m1, d1):
+    """Computes up to two contact points of a capsule and a box, up to three if the segment meets the box.
+
+    Source: MuJoCo mjraw_CapsuleBox, unless the segment meets the box.
+    Reads:  shapes.*; recall.pair, recall.key: the pair's cache entry.
+    Writes: manifold.*, and that entry.
+    Scratch: box.*; what `convex` writes.
+    Frame: the box's; p is the capsule's centre, z its axis, h = half z.
+    """
+    R, size, half = d1.shapes.mat[1], d1.shapes.size[1], d1.shapes.size[0][1]
+    p = plain_mat_t_mul_vec(R, d1.shapes.pos[0] - d1.shapes.pos[1])
+    z = plain_mat_t_mul_vec(R, d1.shapes.mat[0].columns[2])
+    h = half * z
+    if meets_box(p, h, size):
+        convex(m1, d1)
+    else:
+        spheres_on_segment(d1, p, z, h)

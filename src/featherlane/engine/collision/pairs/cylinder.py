@@ -14,19 +14,20 @@ SIDEWAYS = 0.8660254037844386  # sqrt(3) / 2: half a side of the equilateral tri
 def lowest_radius(n, R, r):
     """Returns (a, s, v) of a cylinder over a plane: its unit axis downwards, n . a, and the lowest radius vector.
 
-    v = r (s a - n) / |s a - n|.  All radii of a disk parallel to the plane are equally low: v is then along the x axis.
+    v = -r (n_x x + n_y y) / |(n_x, n_y)|, from the components of n along the x and y axes of the cylinder.  All radii
+    of a disk parallel to the plane are equally low: v is then along the x axis.
     n: the plane's normal; R, r: the cylinder's orientation and radius.
-    Note: unfused as in MuJoCo, because rounding decides which disks are parallel.
+    Note: s a - n is the same direction, but for an almost parallel disk it is a rounding error, which has a part along
+    the axis: MuJoCo's points leave the rim by 1e-5 radii at an angle of 1e-12.
     """
-    x, _, z = R.columns
+    x, y, z = R.columns
     slope = plain_dot3(n, z)
     up = slope > 0.0
-    a, slope = where(up, -z, z), where(up, -slope, slope)
-    v = slope * a - n  # minus the part of n across the axis: the steepest way down within a disk
-    length2 = plain_dot3(v, v)
+    n_x, n_y = plain_dot3(n, x), plain_dot3(n, y)
+    length2 = n_x * n_x + n_y * n_y
     parallel = length2 < MINVAL * MINVAL
-    scale = r / where(parallel, 1.0, sqrt(length2))
-    return a, slope, where(parallel, r * x, scale * v)
+    scale = -r / where(parallel, 1.0, sqrt(length2))
+    return where(up, -z, z), where(up, -slope, slope), where(parallel, r * x, (scale * n_x) * x + (scale * n_y) * y)
 
 
 @kernel
@@ -66,10 +67,12 @@ def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
     """Returns (touch, distance, point, normal) of sphere 1 and cylinder 2.
 
     The sphere may touch the side if its centre is between the planes of the disks, and a disk if its centre is within
-    the cylinder's radius of the axis.  If both hold, it touches the nearer of them; if neither holds, a rim.
+    the cylinder's radius of the axis.  If both hold, it touches the nearer of them; if neither holds, a rim.  If the
+    centre is on a rim, the normal is radial.
     c1, z1, r1: centre, z axis and radius of the sphere; c2, z2, r2, half: centre, axis, radius and half length of the
     cylinder.
     Source: mjc_SphereCylinder.
+    Deviation: on a rim, MuJoCo's normal is z1 x z2, along which the shapes overlap by more than the distance.
     Note: unfused as in MuJoCo, because rounding decides whether the centre is on the axis.
     """
     v = c1 - c2
@@ -87,7 +90,9 @@ def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
     end = where(x > 0.0, half, -half)
     rim = end * z2 + r2 / fmax(radius, MINVAL) * radial + c2
     centre = where(side, axial + c2, rim)
-    touch, dist, pos, n = sphere_sphere(c1, z1, r1, centre, z2, where(side, r2, 0.0), margin)
+    # on the rim, the normal (first x z2) is -radial: (radial x z2) x z2 = -radial
+    first = where(side, z1, plain_cross(radial, z2))
+    touch, dist, pos, n = sphere_sphere(c1, first, r1, centre, z2, where(side, r2, 0.0), margin)
 
     # a disk is treated as a plane
     up = where(x > 0.0, 1.0, -1.0) * z2

@@ -8,7 +8,11 @@ Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; eac
 """
 
 from featherlane.engine.prelude import *
+from featherlane.engine.collision.frame import frame_along
 
+# distance, relative to the radii, below which centres may coincide; and relative to their coordinates, below which they
+# do.  These are about the square roots of the rounding errors: at this distance, its direction has an equal error
+CLOSE, SINGLE, DOUBLE = 1e-3, 2.0**-12, 2.0**-26
 PARALLEL = 1e-8  # squared sine of the angle below which the axes of two capsules are parallel
 
 
@@ -70,16 +74,20 @@ def plane_box(height, h, margin, none):
 def sphere_sphere(c1, z1, r1, c2, z2, r2, margin):
     """Returns (touch, distance, point, normal) of two spheres.
 
-    The normal of concentric spheres is the direction of z1 x z2, or the x axis if this product is 0.
+    The normal of concentric spheres is z1 x z2, or the part of the x axis across z2 if this product is 0.  It is thus
+    orthogonal to the axes of two capsules, or to that of a cylinder's side, whose spheres these are.
     Source: mjc_SphereSphere.
+    Deviation: MuJoCo takes the x axis itself, along which capsules may overlap by more than the distance.
     """
     offset = c2 - c1
     reach = margin + r1 + r2
     touch = (dot(offset, offset) <= reach * reach) & (reach >= 0.0)
     n, length = normalize3(offset)
-    concentric = length < MINVAL
-    if any_(concentric):
-        n = where(concentric, normalize3(plain_cross(z1, z2))[0], n)
+    close = length < CLOSE * (r1 + r2)
+    if any_(close):
+        coinciding = SINGLE if single_precision(length) else DOUBLE
+        concentric = close & (length < coinciding * (fabs(c1[0]) + fabs(c1[1]) + fabs(c1[2]) + r1 + r2))
+        n = where(concentric, frame_along(z2, plain_cross(z1, z2)).rows[1], n)
     dist = length - r1 - r2
     return touch, dist, fma(fma(0.5, dist, r1), n, c1), n
 
