@@ -41,8 +41,8 @@ from featherlane.engine.model.repair import repairing
 from featherlane.engine.model.set_const import dependent_fields
 from featherlane.engine.model.source_report import SourceReport, source_report
 from featherlane.engine.model.status import STATUS
-from featherlane.engine.model.write_detection import TrackedArray
 from featherlane.engine.simulation.batch.arrays import STATE
+from featherlane.engine.simulation.batch.expanded import Expanded
 from featherlane.engine.simulation.batch.one_world import batch_of
 from featherlane.engine.simulation.batch.random_rows import RowSampler
 from featherlane.engine.simulation.batch.reduction import (
@@ -122,8 +122,8 @@ __all__ = [  # noqa: RUF022  in groups
     "split_path",
     "world_shape",
     # worlds
+    "Expanded",
     "RowSampler",
-    "TrackedArray",
     "batch_of",
     "hold_controls",
     "rotation",

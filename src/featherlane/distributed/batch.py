@@ -316,8 +316,7 @@ class Batch(Calls):
     ) -> None:
         """Gives each world user-defined contacts; arguments and errors are those of `featherlane.Batch`."""
         chosen = self._ids(ids)
-        expanded = {name: self._fields.rows(name) for name in self._fields.names}
-        rows = self._one.given_rows(contacts, replace=replace, count=count, ids=chosen, expanded=expanded)
+        rows = self._one.given_rows(contacts, replace=replace, count=count, ids=chosen, expanded=self._fields)
         self._ask(
             self._spread.parts(chosen),
             lambda part: ("given", {"rows": {name: own[part.at] for name, own in rows.items()}, "ids": part.ids}),
@@ -368,7 +367,7 @@ class Batch(Calls):
             self.model.check_values(name, value, worlds=True)
 
         def body() -> None:
-            for name in {**dict.fromkeys(self._fields.names), **fields}:
+            for name in {**dict.fromkeys(self._fields), **fields}:
                 self._fields.lend(name)[...] = fields.get(name, getattr(self.model, name))
             self._send_edits()
             everyone = list(self._spread.parts(np.arange(self.nworld)))

@@ -19,7 +19,7 @@ import numpy as np
 from featherlane import Batch as Local
 from featherlane import Data, Worlds
 from featherlane.distributed.cluster import Cluster, check_nodes, connect, last_line, ray_module
-from featherlane.distributed.fields import ModelEdits, WorldFields
+from featherlane.distributed.fields import ModelEdits, SentFields
 from featherlane.distributed.pool import Pool
 from featherlane.distributed.serialization import serialize
 from featherlane.distributed.worker import NAMED, Answer, Settings, WorkerWorlds
@@ -64,7 +64,7 @@ class Calls(Worlds):
         own["_turn"], own["_failure"], own["_bound"] = Turn("batch"), None, set()
         own["_at_once"], own["_seconds"] = AT_ONCE, 0.0
         own["_warned"], own["_counted"] = set(), {"bad": {}, "full": {}}
-        own["_edits"], own["_fields"] = ModelEdits(model), WorldFields(model, self.nworld, self.dtype)
+        own["_edits"], own["_fields"] = ModelEdits(model), SentFields(model, self.nworld, self.dtype)
         own["_pool"] = own["_cluster"] = own["_end"] = None
         own["_settings"] = Settings(self.nworld, nthread, one.dtype.name, one.ngiven, record_failures)
         if nodes is None:

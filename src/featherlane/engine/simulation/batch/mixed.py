@@ -100,8 +100,8 @@ class MixedBatch(GroupedWorlds):
         own["nthread"], own["dtype"] = groups[0].nthread, groups[0].dtype
         padded = PaddedArrays([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype)
         for k, group in enumerate(groups):
-            group.move_into(lambda field, k=k: padded.rows_of(field, k))
-        own["_padded"], own["_lent"] = padded, {}
+            group.move_into(lambda field, k=k: padded.rows_of(field, k), padded.tracked)
+        own["_padded"] = padded
         own["starts"], own["group"], own["nworld"] = padded.starts, padded.group, int(padded.starts[-1])
         for group in groups[1:]:
             group.runner.plans.team = groups[0].runner.plans.team  # all groups share one team of threads
@@ -172,10 +172,9 @@ class MixedBatch(GroupedWorlds):
         return Failure.numbered([group.failures for group in self.groups], self.starts)
 
     def expand(self, name: str) -> np.ndarray:
-        key = str(name).replace("opt.", "opt_")
-        # the parts of the groups: each is checked for edits while a reference to it exists
-        self._lent[key] = [group.expand(name) for group in self.groups]
-        return self._padded.array(key)
+        for group in self.groups:
+            group.expand(name)  # checked for edits while a user holds the padded array
+        return self._padded.tracked(MODEL[str(name).replace("opt.", "opt_")]).view
 
     # ---- cameras and scans -------------------------------------------------------------------------------------------
     def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:

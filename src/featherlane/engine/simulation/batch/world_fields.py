@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike
 
 from featherlane.engine.model.assignment import assign, flag, is_mixed
 from featherlane.engine.model.fields import MODEL
-from featherlane.engine.model.in_use import DECIDING, in_use
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.names import NamedAccess
 from featherlane.engine.model.variant import group_of, values_of
 from featherlane.engine.simulation.batch.arrays import LASTING, ON_DEMAND, SLEEP_ROWS, STATE, WorldArrays, not_kept
-from featherlane.engine.simulation.batch.expanded import Entries, dependent
+from featherlane.engine.simulation.batch.expanded import Entries, Expanded, dependent
 from featherlane.engine.simulation.batch.groups import GroupedWorlds
 from featherlane.engine.simulation.batch.runner import Runner
 from featherlane.engine.simulation.tile.call_lock import hold
@@ -150,11 +149,8 @@ class WorldFields(GroupedWorlds, NamedAccess):
         """
         chosen, group = self._ids(ids), group_of(self.model.variants, "get_variant", geom)
 
-        def values(name: str) -> np.ndarray:
-            rows = self.arrays.expanded.get(name)
-            return self.model.__dict__[name][None] if rows is None else rows[chosen]
-
-        return np.array(list(group))[group.nearest(values, len(chosen))]
+        found = group.nearest(lambda name: self.arrays.expanded.own(name, chosen), len(chosen))
+        return np.array(list(group))[found]
 
     # ---- given contacts ----------------------------------------------------------------------------------------------
     @takes_contacts
@@ -193,14 +189,14 @@ class WorldFields(GroupedWorlds, NamedAccess):
         replace: ArrayLike,
         count: ArrayLike | None,
         ids: np.ndarray,
-        expanded: Mapping[str, np.ndarray],
+        expanded: Expanded,
     ) -> dict[str, np.ndarray]:
         """Returns what `give_contacts` would store in worlds of another batch of this model.
 
         Args:
             contacts, replace, count: as for `give_contacts`.
             ids: (n,) the worlds.
-            expanded: per-world model fields of that batch, (nworld, ...) by name.
+            expanded: per-world model fields of that batch.
 
         Returns:
             field -> (n, ...) rows in this batch's dtype.
@@ -209,13 +205,9 @@ class WorldFields(GroupedWorlds, NamedAccess):
             ModelError: as in `give_contacts`.
         """
 
-        def values(name: str) -> np.ndarray:
-            rows = expanded.get(name)
-            return self.model.__dict__[name][None] if rows is None else rows[ids]
-
-        used = {} if expanded.keys().isdisjoint(DECIDING) else in_use(self.model, expanded)
-        adhesive = used.get("flg_adhesion", self.model.flg_adhesion)
-        rows = given_fields(self.model, self.ngiven, len(ids), values, adhesive, replace, count, contacts)
+        adhesive = expanded.in_use().get("flg_adhesion", self.model.flg_adhesion)
+        own = lambda name: expanded.own(name, ids)  # noqa: E731
+        rows = given_fields(self.model, self.ngiven, len(ids), own, adhesive, replace, count, contacts)
         return {name: value.astype(self.dtype) for name, value in rows.items()}
 
     def clear_given_contacts(self, ids: ArrayLike | None = None) -> None:
