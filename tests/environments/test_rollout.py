@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.environments import Task, TaskEnv, make_vec
+from featherlane.environments import Rollout, Task, TaskEnv, make_vec
 from featherlane.environments.gymnasium_v5.half_cheetah import HalfCheetah
 from featherlane.extension import PolicyLoop
 from featherlane.policies import MLP, LaneFunctions, gaussian_noise
@@ -379,9 +379,10 @@ def test_a_loop_runs_worlds_without_an_environment():
         fl.Batch(model, n, nthread=1), LaneFunctions(observe, score), label="push", ninput=nq + nv, limit=4
     )
     left = []
-    result = loop.run(
+    found = loop.run(
         7, policy, lambda k: SimpleNamespace(rows=np.zeros((n, k, nq + nv)), leave=lambda used: left.append(used))
     )
+    result = Rollout(*found)
     batch, seen = fl.Batch(model, n, nthread=1), np.zeros((n, nq + nv))
     for t in range(4):
         np.testing.assert_array_equal(result.observations[:, t], seen)

@@ -33,7 +33,7 @@ from featherlane.errors import (
     warn_of_full,
     warn_of_non_finite,
 )
-from featherlane.extension import Turn, cores, hold, whole_argument
+from featherlane.extension import Turn, cores, whole_argument
 
 PIECE_SECONDS = 0.5  # approximate duration of a piece
 AT_ONCE = 20_000  # steps of worlds in a piece until their duration is measured
@@ -168,7 +168,7 @@ class Calls(Worlds):
         """
         if not self._send:
             raise CallError("the batch is closed")
-        found = hold((self._turn,), self._in_turn, body, repairs)
+        found = self._turn.hold(self._in_turn, body, repairs)
         self._warn_of_failed()
         return found
 

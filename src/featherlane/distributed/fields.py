@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane import Model
-from featherlane.extension import Expanded
+from featherlane.extension import DATA, Expanded
+
+STATE = DATA.of("state", "drive", "input")  # fields that users set
 
 
 class ModelEdits:
