@@ -128,6 +128,11 @@ class WorldArrays:
             self._changed()
         return self.bound[name]
 
+    @property
+    def refreshed(self) -> dict[str, np.ndarray]:
+        """Returns the bound outputs that steps and forward passes store; inverse dynamics stores the others."""
+        return {name: rows for name, rows in self.bound.items() if DATA[name].stage != "inverse"}
+
     def expand(self, name: str) -> np.ndarray:
         """Returns the array of a model field, which differs by world from now on."""
         if name not in self.expanded:

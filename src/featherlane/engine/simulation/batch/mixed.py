@@ -30,7 +30,7 @@ from featherlane.engine.simulation.batch.failure import Failure
 from featherlane.engine.simulation.batch.groups import GroupedWorlds
 from featherlane.engine.simulation.batch.padded import PaddedArrays
 from featherlane.engine.simulation.tile.fields import DATA
-from featherlane.engine.simulation.world.recordings import BINDABLE, check_field_name
+from featherlane.engine.simulation.world.recordings import BINDABLE, WHOLE, check_field_name, integers
 from featherlane.engine.simulation.world.state import state_size
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 
@@ -117,7 +117,8 @@ class MixedBatch(GroupedWorlds):
         if name == "model":
             raise UnknownAttributeError("mixed batch has no attribute 'model': its models are batch.models")
         if name in STATE or name in REPORTS or name in BINDABLE:
-            return self._view(name, [getattr(group, name) for group in self.groups])  # or raises its error
+            view = self._view(name, [getattr(group, name) for group in self.groups])  # or raises its error
+            return integers(view) if name in WHOLE else view
         raise UnknownAttributeError(
             f"mixed batch has no attribute {name!r}{near(name, BINDABLE)}; see also batch.groups"
         )

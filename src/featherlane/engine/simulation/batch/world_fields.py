@@ -21,7 +21,7 @@ from featherlane.engine.simulation.batch.runner import Runner
 from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.world.contacts import Contacts, takes_contacts
-from featherlane.engine.simulation.world.recordings import BINDABLE, check_bindable
+from featherlane.engine.simulation.world.recordings import BINDABLE, WHOLE, check_bindable, integers
 from featherlane.engine.simulation.world.user_contacts import given_fields
 from featherlane.errors import ModelError, UnknownAttributeError, near, page
 
@@ -38,6 +38,8 @@ class WorldFields(GroupedWorlds, NamedAccess):
 
     def __getattr__(self, name: str) -> Any:
         arrays = self.__dict__.get("arrays")
+        if arrays is not None and name in WHOLE:
+            return self._count(name)
         if arrays is not None and (name in arrays.rows or name in ON_DEMAND or name in SLEEP_ROWS):
             # stored as an ordinary attribute from now on, which is read twenty times as fast
             self.__dict__[name] = shown = DATA[name].public(arrays.lasting(name))
@@ -66,6 +68,10 @@ class WorldFields(GroupedWorlds, NamedAccess):
 
     def bind(self, name: str) -> np.ndarray:
         check_bindable(self.model, "bind", name)
+        if name in WHOLE and name in self.arrays.rows:
+            view = DATA[name].public(self.arrays.rows[name]).view()
+            view.flags.writeable = False
+            return view
         if name in LASTING or name in self.arrays.rows:
             return getattr(self, name)
         return self._bind(name)
@@ -77,9 +83,20 @@ class WorldFields(GroupedWorlds, NamedAccess):
             return self.__dict__[name]
         view = DATA[name].public(array).view()
         view.flags.writeable = False
-        if name != "sensordata":  # reading all sensors raises an error that names the unsupported ones
+        # reading all sensors raises an error that names the unsupported ones; counts are read as integers
+        if name != "sensordata" and name not in WHOLE:
             self.__dict__[name] = view
         return view
+
+    def _count(self, name: str) -> np.ndarray:
+        """Returns a count of each world, (nworld,) int64."""
+        rows = self.arrays.rows.get(name)
+        if rows is None:
+            self._check_kept(name)
+            rows = self.arrays.bound[name]
+            if np.isnan(rows).any():
+                raise not_kept(name)
+        return integers(DATA[name].public(rows))
 
     def _check_kept(self, name: str) -> None:
         """Raises an error if calls do not keep the values of an output."""
