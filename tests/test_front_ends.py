@@ -1,5 +1,6 @@
 """Front ends import public names only; tests/data/front_ends.txt lists the remaining exceptions."""
 
+from featherlane import extension
 from measure import front_ends
 
 WRITE = "python tests/measure/front_ends.py --write removes exceptions that are no longer needed"
@@ -26,3 +27,9 @@ def test_the_count_finds_private_and_unlisted_names(tmp_path):
     )
     expected = ["engine.model", "missing", "engine.model.model.peek", "errors.shortened"]
     assert list(front_ends.unlisted_imports(path)) == expected
+
+
+def test_front_ends_use_each_name_of_extension():
+    names = set(extension.__all__)
+    assert not names - front_ends.used_of_extension(), "move these to the code that they serve"
+    assert len(names) <= 60, "a name that one front end needs is a method, or belongs to that front end"

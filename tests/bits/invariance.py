@@ -412,7 +412,9 @@ def asked_of(batch, rng) -> dict[str, np.ndarray]:
     out = {"ray": hits.distance, "normal": hits.normal, "jacobian": batch.jac(point[0], model.nbody - 1)[0]}
     awake = not model.opt.enableflags & Enable.SLEEP
     if model.opt.contact_model == "convex":
-        out |= {"inverse": batch.inverse(), "inverse of qacc": batch.inverse(qacc)}
+        for name, given in (("inverse", None), ("inverse of qacc", qacc)):
+            batch.inverse(given)
+            out[name] = batch.qfrc_inverse.copy()
         if awake:
             rates = fl.inverse_derivatives(model, batch, qacc=np.tile(qacc, (batch.nworld, 1)))
             out |= {"DfDq": rates.DfDq, "DfDv": rates.DfDv, "DfDa": rates.DfDa}

@@ -145,11 +145,13 @@ def sensing(batch, rng):
 @query
 def inverse(batch, rng):
     """Computes inverse dynamics of given accelerations, and of those of forward dynamics after some steps."""
-    given = batch.inverse(5.0 * symmetric(rng, batch.nworld, batch.model.nv))
+    batch.inverse(5.0 * symmetric(rng, batch.nworld, batch.model.nv))
+    given = batch.qfrc_inverse.copy()
     batch.step(5)
     data = batch.get_data(0)
     fl.inverse(batch.model, data)
-    return {"given": given, "own": batch.inverse(), "alone": data.qfrc_inverse.copy()}
+    batch.inverse()
+    return {"given": given, "own": batch.qfrc_inverse, "alone": data.qfrc_inverse.copy()}
 
 
 @query

@@ -9,7 +9,7 @@ import pytest
 import featherlane as fl
 from featherlane.distributed import Batch, Histogram
 from featherlane.engine.lanes import sincos
-from featherlane.engine.simulation.batch.reduction import merged_reduction, partial_reduction
+from featherlane.engine.simulation.batch.reduction import Reduction
 from featherlane.engine.simulation.tile import capacity
 from sampling import in_ci
 
@@ -186,7 +186,7 @@ def test_reductions_equal_those_of_the_gathered_field(pair, rng):
     for b in pair:
         b.step(3)
     np.testing.assert_allclose(batch.reduce("mean", "qpos"), local.qpos.mean(axis=0), rtol=1e-12, atol=1e-12)
-    whole = merged_reduction("mean", [partial_reduction("mean", local.qpos, np.arange(N))])
+    whole = Reduction("mean").merged([Reduction("mean").partial(local.qpos, np.arange(N))])
     assert batch.reduce("mean", "qpos").tobytes() == whole.tobytes()  # for any distribution of the worlds
     assert np.array_equal(batch.reduce("max", "qvel"), local.qvel.max(axis=0))
     assert np.array_equal(batch.reduce("min", "qvel", ids=[3, 44]), local.qvel[[3, 44]].min(axis=0))

@@ -9,9 +9,7 @@ import featherlane as fl
 from featherlane.distributed.world_assignment import Spread
 from featherlane.engine.simulation.batch.reduction import (
     Histogram,
-    checked_reduction,
-    merged_reduction,
-    partial_reduction,
+    Reduction,
 )
 
 N = 37
@@ -23,8 +21,8 @@ def over(parts, how, rows, worlds):
     found = []
     for a, b in pairwise(cuts):
         here = (worlds >= a) & (worlds < b)
-        found.append(partial_reduction(how, rows[here], worlds[here]))
-    return merged_reduction(how, found)
+        found.append(Reduction.of(how).partial(rows[here], worlds[here]))
+    return Reduction.of(how).merged(found)
 
 
 @pytest.mark.parametrize("how", ["sum", "mean"])
@@ -62,16 +60,16 @@ def test_extremes_and_counts_over_parts(rng):
 
 def test_nan_is_in_no_bin_and_makes_a_sum_nan():
     rows = np.array([[np.nan], [0.5], [2.0]])
-    assert merged_reduction(
-        Histogram((0.0, 1.0)), [partial_reduction(Histogram((0.0, 1.0)), rows, np.arange(3))]
+    assert Reduction.of(Histogram((0.0, 1.0))).merged(
+        [Reduction.of(Histogram((0.0, 1.0))).partial(rows, np.arange(3))]
     ).tolist() == [[1]]
-    assert np.isnan(merged_reduction("mean", [partial_reduction("mean", rows, np.arange(3))])).all()
+    assert np.isnan(Reduction.of("mean").merged([Reduction.of("mean").partial(rows, np.arange(3))])).all()
 
 
 @pytest.mark.parametrize("how", ["median", 3, None, Histogram((1.0, 0.0)), Histogram((1.0,)), Histogram((0.0, np.nan))])
 def test_other_reductions_are_refused(how):
     with pytest.raises(fl.ModelError):
-        checked_reduction(how)
+        Reduction.of(how)
 
 
 @pytest.mark.parametrize(

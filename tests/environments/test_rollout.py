@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.environments import Task, TaskEnv, make_vec
+from featherlane.environments import Rollout, Task, TaskEnv, make_vec
 from featherlane.environments.gymnasium_v5.half_cheetah import HalfCheetah
 from featherlane.extension import PolicyLoop
 from featherlane.policies import MLP, LaneFunctions, gaussian_noise
@@ -320,6 +320,7 @@ def test_unsupported_environments_and_arguments_are_refused():
     env.reset(seed=0)
     policy = policy_of(env)
     other = make_vec("Ant-v5", 2)
+    other.reset()
     cases = [
         (TaskEnv(Reckless(), 2), "Reckless overrides reward"),
         (TaskEnv(Balance(), 2, autoreset_mode="SameStep"), "allowed is NextStep"),
@@ -327,6 +328,7 @@ def test_unsupported_environments_and_arguments_are_refused():
         (make_vec("Ant-v5", 2, derived="fresh"), "derived"),
     ]
     for wrong, message in cases:
+        wrong.reset()
         with pytest.raises(fl.ModelError, match=message):
             wrong.rollout(1, policy_of(wrong))
     with pytest.raises(fl.ModelError, match="policy: got 5 inputs and 1 outputs"):
@@ -358,7 +360,9 @@ def test_unsupported_environments_and_arguments_are_refused():
         compiled = Task.compiled
 
     with pytest.raises(fl.ModelError, match=r"does not define compiled\(\)"):
-        TaskEnv(Plain(), 2).rollout(1, policy)
+        env = TaskEnv(Plain(), 2)
+        env.reset()
+        env.rollout(1, policy)
 
 
 def test_a_loop_runs_worlds_without_an_environment():
@@ -379,9 +383,10 @@ def test_a_loop_runs_worlds_without_an_environment():
         fl.Batch(model, n, nthread=1), LaneFunctions(observe, score), label="push", ninput=nq + nv, limit=4
     )
     left = []
-    result = loop.run(
+    found = loop.run(
         7, policy, lambda k: SimpleNamespace(rows=np.zeros((n, k, nq + nv)), leave=lambda used: left.append(used))
     )
+    result = Rollout(*found)
     batch, seen = fl.Batch(model, n, nthread=1), np.zeros((n, nq + nv))
     for t in range(4):
         np.testing.assert_array_equal(result.observations[:, t], seen)

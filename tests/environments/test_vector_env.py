@@ -95,6 +95,17 @@ def test_without_autoreset_a_mask_selects_the_worlds_to_reset():
         counted(env)
 
 
+def test_calls_before_the_first_reset_are_refused():
+    env = environments.make_vec("featherlane/Humanoid-v5", num_envs=3)
+    policy = fl.policies.MLP([np.zeros(env.action_space.shape[1:] + env.observation_space.shape[1:])])
+    for call in (lambda: env.step(env.action_space.sample()), lambda: env.rollout(2, policy)):
+        env.reset(options={"reset_mask": np.array([True, False, False])})
+        with pytest.raises(gym.error.ResetNeeded, match="world 1 was not reset"):
+            call()
+    env.reset(options={"reset_mask": np.array([False, True, True])})
+    assert np.isfinite(env.rollout(2, policy).observations).all()
+
+
 @pytest.mark.parametrize("mode", RESETTING)
 @pytest.mark.parametrize("name", TASKS)
 def test_a_vector_equals_gymnasiums_vector_of_single_worlds(name, mode):

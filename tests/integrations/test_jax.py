@@ -14,8 +14,8 @@ import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
 import featherlane.integrations.jax as fj  # noqa: E402
-from featherlane.extension import Dynamics  # noqa: E402
 from featherlane.integrations.jax import header  # noqa: E402
+from featherlane.tools.sensitivity.adjoint.dynamics import Dynamics  # noqa: E402
 
 try:
     enable_x64 = jax.enable_x64

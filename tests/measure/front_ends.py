@@ -46,6 +46,19 @@ def is_listed(module: str, name: str) -> bool:
     return name in importlib.import_module(module).__all__
 
 
+def used_of_extension() -> set[str]:
+    """Returns the names of `featherlane.extension` that front ends import, or read as its attributes."""
+    used = set()
+    for front_end in FRONT_ENDS:
+        for path in sorted((SOURCE / front_end).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and node.module == "featherlane.extension":
+                    used |= {alias.name for alias in node.names}
+                elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                    used |= {node.attr} if node.value.id == "extension" else set()
+    return used
+
+
 def found() -> dict[str, dict[str, list[str]]]:
     """Returns by front end: name that is not public -> files that import it."""
     names: dict[str, dict[str, list[str]]] = {}

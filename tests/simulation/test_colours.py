@@ -268,3 +268,44 @@ def test_a_model_without_geoms_shows_the_sky():
         size=4,
     )
     np.testing.assert_allclose(found, np.broadcast_to((51, 102, 153), found.shape), atol=LEVEL)
+
+
+def test_worlds_show_their_own_colours():
+    """Colours of `expand` equal those given to the camera; those of the model equal those of a model with this XML."""
+    batch, rng = fl.Batch(fl.load(scene()), 3), np.random.default_rng(2)
+    camera = fl.Camera("view", width=24, height=16, output="rgb")
+    rgba = batch.expand("geom_rgba")
+    rgba[1:, :, :3] = rng.uniform(0.0, 1.0, rgba[1:, :, :3].shape)
+    given = np.array(rgba[..., :3])
+    given[0] = (0.8, 0.4, 0.2)  # the material's
+    expected = batch.render(fl.Camera("view", width=24, height=16, output="rgb", geom_rgb=given)).rgb
+    found = batch.render(camera).rgb
+    np.testing.assert_array_equal(found, expected)
+    assert (found[1] != found[2]).any()
+    np.testing.assert_array_equal(batch.render(camera, ids=[2, 0]).rgb, expected[[2, 0]])
+    rgba[1, :, :3] = 7.0  # as bright as 1
+    given[1] = 1.0
+    expected = batch.render(fl.Camera("view", width=24, height=16, output="rgb", geom_rgb=given)).rgb
+    np.testing.assert_array_equal(batch.render(camera).rgb, expected)
+
+
+def test_images_show_edited_colours_of_the_model():
+    plain = '<mujoco><worldbody><geom size="1" rgba="{}"/><camera name="down" pos="0 0 3"/></worldbody></mujoco>'
+    model = fl.load(plain.format(".1 .2 .3 1"))
+    model.geom_rgba[0, :3] = 0.75, 0.5, 0.25
+    found = fl.Batch(model, 1).render("down", width=8, height=8, output="rgb").rgb[0]
+    np.testing.assert_array_equal(found, image(plain.format(".75 .5 .25 1"), size=8))
+
+
+def test_materials_differ_by_world():
+    batch = fl.Batch(fl.load(scene()), 2)
+    material = batch.expand("geom_material")
+    material[1] = -1  # geoms without a colour are grey
+    grey = np.tile((0.8, 0.4, 0.2), (2, 6, 1))
+    grey[1] = 0.5
+    camera = {"width": 8, "height": 6, "output": "rgb"}
+    expected = batch.render(fl.Camera("view", **camera, geom_rgb=grey)).rgb
+    np.testing.assert_array_equal(batch.render("view", **camera).rgb, expected)
+    material[1, 0] = 9
+    with pytest.raises(fl.ModelError, match="geom_material: got 9, allowed are -1 to 2"):
+        batch.render("view", width=8, height=6, output="rgb")

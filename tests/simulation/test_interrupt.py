@@ -13,7 +13,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.engine.simulation.batch import runner
-from featherlane.engine.simulation.tile.call_lock import Turn, hold, stack_frames
+from featherlane.engine.simulation.tile.call_lock import Turn, hold
 from sampling import in_ci
 
 # a process that reports when it computes, is interrupted, and compares the result with steps of another batch
@@ -295,7 +295,7 @@ def test_stacks_are_read_without_a_garbage_collection(monkeypatch, enabled):
     if not enabled:
         gc.disable()
     try:
-        assert sys._getframe() in list(stack_frames())
+        assert sys._getframe() in list(Turn.stack_frames())
         assert seen == [False] and gc.isenabled() == enabled
     finally:
         gc.enable()

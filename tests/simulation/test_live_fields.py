@@ -58,3 +58,32 @@ def test_writing_to_a_copy_raises():
     for array in (data.efc_J, data.contact.dist, data.solver_history.cost, batch.status["non_finite"]):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 9
+
+
+def test_counts_are_integers_of_each_kind_of_worlds():
+    model = fl.bundled("humanoid")
+    data, batch = fl.Data(model), fl.Batch(model, 2, dtype="float32")
+    mixed, far = fl.MixedBatch([(model, 1), (fl.bundled("arm"), 1)]), fl.distributed.Batch(model, 2)
+    for worlds in (data, batch, mixed, far):
+        if worlds is not data:
+            worlds.bind("nisland")
+        worlds.step(60)
+        for name in ("ncon", "nefc", "solver_niter", "nreset", "nisland"):
+            count = getattr(worlds, name)
+            if worlds is data:
+                assert type(count) is int
+                continue
+            assert count.dtype == np.int64 and not count.flags.writeable, name
+            assert worlds.get(name, ids=[1]).dtype == np.int64
+    np.testing.assert_array_equal(mixed.ncon[0], data.ncon)
+    live, before = batch.bind("ncon"), batch.ncon
+    batch.qpos[:, 2] += 5.0
+    batch.step(2)
+    assert live.dtype == np.float32 and (live == 0.0).all() and (before > 0).all() and not live.flags.writeable
+
+
+def test_a_count_that_no_call_has_computed_is_an_error():
+    batch = fl.Batch(fl.bundled("humanoid"), 2)
+    batch.bind("nisland")
+    with pytest.raises(fl.ModelError, match="nisland"):
+        _ = batch.nisland

@@ -299,3 +299,18 @@ def test_edits_of_a_padded_array_are_checked_in_each_call():
     mass[1, 1] = -1.0
     with pytest.raises(fl.ModelError, match="body_mass"):
         mixed.step()
+
+
+def test_a_padded_array_without_references_is_not_checked_again():
+    batch = fl.MixedBatch([(fl.bundled("cartpole"), 2), (fl.bundled("arm"), 1)])
+    held = batch.expand("body_mass")
+    row = held[1:]
+    del held
+    batch.step()
+    assert all("body_mass" in group.arrays.expanded.edited for group in batch.groups), "a user holds a part"
+    del row
+    batch.step()
+    assert not any(group.arrays.expanded.edited for group in batch.groups)
+    batch.expand("body_mass")[2, 1] = np.nan
+    with pytest.raises(fl.ModelError, match="body_mass"):
+        batch.step()

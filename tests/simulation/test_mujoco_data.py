@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.extension import read_fields, shared_arrays
+from featherlane.extension import read_fields
 from scenes import sleep, touching
 
 ROUNDING = 1e-9  # relative; values that are computed again, such as R of a row
@@ -192,12 +192,12 @@ def test_shared_arrays_copy_fields_of_both():
     model = fl.bundled("quadruped")
     data, mj_data = fl.Data(model), mujoco.MjData(model.mj_model)
     data.step(3)
-    for ours, theirs in shared_arrays(data, mj_data, ("time", "qpos", "xmat")):
+    for ours, theirs in data.shared_arrays(mj_data, ("time", "qpos", "xmat")):
         theirs[:] = ours
     assert np.array_equal(mj_data.qpos, data.qpos) and np.array_equal(mj_data.xmat.ravel(), data.xmat.ravel())
     assert mj_data.time == 0.0 and not mj_data.qvel.any()
     with pytest.raises(fl.ModelError, match="shared_arrays"):
-        shared_arrays(data, mj_data, ("qpos", "qpso"))
+        data.shared_arrays(mj_data, ("qpos", "qpso"))
 
 
 def test_fields_of_an_mjmodel_are_read_by_name():

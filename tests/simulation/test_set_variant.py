@@ -103,6 +103,7 @@ def test_variants_of_worlds_are_returned(dtype):
     for k, group in enumerate(GROUPS):
         assert batch.get_variant(group).tolist() == [choice[k] for choice in choices]
     assert batch.get_variant("rail", ids=[4, 2]).tolist() == [choices[4][2], choices[2][2]]
+    assert batch.get_variant("rail", ids=[]).tolist() == []
     with pytest.raises(fl.UnknownNameError, match="no variants of 'floor'"):
         batch.get_variant("floor")
 

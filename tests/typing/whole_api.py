@@ -191,7 +191,8 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     print(images.depth, scanned.point, heights, matrices, motions, touching.found, pushes)
     apart: results.Distances = batch.geom_distance("side", 0)
     now: dict[str, Array] = batch.present_fields(("xpos", "sensordata"), ids=[0])
-    forces: Array = batch.inverse(np.zeros((8, model.nv)))
+    batch.inverse(np.zeros((8, model.nv)))
+    forces: Array = batch.qfrc_inverse
     kept: dict[str, Array] = batch.checkpoint()
     batch.restore(kept)
     data: fl.Data = batch.get_data(3)

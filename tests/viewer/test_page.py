@@ -20,6 +20,8 @@ from featherlane.apps.viewer.node import Drag
 from featherlane.apps.viewer.playback import Playback
 from featherlane.apps.viewer.session import Session
 from featherlane.apps.viewer.watch import Watch
+from featherlane.engine.model.lcp_solver import REGISTERED_SOLVERS
+from featherlane.lanes import kernel
 
 SECONDS = 20.0  # s, limit of a page's job on a busy machine
 
@@ -111,6 +113,30 @@ def test_keyframes(opened):
     turn(page, "keyframe", "lying")
     turn(page, "clock", "Reset")
     assert np.array_equal(page.source.batch.qpos[0], page.source.model.key_qpos[2])
+
+
+@kernel
+def unchanged(p, iterations):
+    """Leaves the start as it is."""
+    return 0
+
+
+@pytest.fixture
+def registered():
+    fl.lcp.register("unchanged", unchanged)
+    yield "unchanged"
+    del REGISTERED_SOLVERS["unchanged"]
+
+
+def test_registered_lcp_solvers_can_be_selected(opened, request):
+    page = opened(fl.load("box_stack"))
+    request.getfixturevalue("registered")
+    turn(page, "option contact_model", "lcp")
+    assert page.panel.handles["option lcp_solver"].options == ("dantzig", "pgs", "apgd", "unchanged")
+    turn(page, "option lcp_solver", "unchanged")
+    assert page.source.model.opt.lcp_solver == "unchanged" == page.panel.handles["option lcp_solver"].value
+    turn(page, "option lcp_solver", "pgs")
+    assert page.source.model.opt.lcp_solver == fl.enums.LcpSolver.PGS
 
 
 def test_options_are_set_and_refused(opened):

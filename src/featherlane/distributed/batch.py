@@ -22,31 +22,27 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane import Batch as Local
 from featherlane import Contacts, Data, Model
 from featherlane.distributed.calls import Calls, Order
+from featherlane.distributed.fields import STATE
 from featherlane.distributed.serialization import serialize
 from featherlane.distributed.world_assignment import Part
 from featherlane.errors import ModelError, UnknownAttributeError, near
 from featherlane.extension import (
-    BINDABLE,
     DATA,
-    STATE,
-    Control,
-    Record,
+    Histogram,
     Reduction,
     RolloutRequest,
     assign,
-    checked_reduction,
-    flag,
     instance,
     is_mixed,
-    merged_reduction,
     one_of,
     regular,
     takes_contacts,
     whole_argument,
-    world_shape,
 )
 from featherlane.lanes import Kernel
 from featherlane.results import Failure
+
+BINDABLE = dict.fromkeys(DATA.that("shown"))
 
 
 class Batch(Calls):
@@ -99,13 +95,15 @@ class Batch(Calls):
         one = Local(model, 1, nthread, dtype=dtype, given_contacts=given_contacts, record_failures=record_failures)
         super().__init__(one, nworld, nodes, nthread, record_failures, timeout)
 
+    records_whole = False
+
     @property
     def models(self) -> tuple[Model, ...]:
         return (self.model,)
 
     # ---- fields ------------------------------------------------------------------------------------------------------
     def world_shape(self, name: str) -> tuple[int, ...]:
-        return world_shape(self.model, name, self._one.ngiven)
+        return self._one.world_shape(name)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in BINDABLE:
@@ -122,6 +120,8 @@ class Batch(Calls):
         out = np.empty((len(chosen), *own.shape[1:]), own.dtype)
         for part, rows in self._ask(self._spread.parts(chosen), lambda p: ("get", {"name": name, "ids": p.ids})):
             out[part.at] = rows
+        if DATA[name].dtype == "int64":  # a count
+            out = out.astype(np.int64)
         out.flags.writeable = False
         return out
 
@@ -191,7 +191,8 @@ class Batch(Calls):
     def reset(
         self, ids: ArrayLike | None = None, *, keyframe: int | str | ArrayLike | None = None, forward: bool = True
     ) -> None:
-        chosen, forward = self._ids(ids), flag("forward", forward)
+        self._one.reset([], forward=forward)  # checks the argument
+        chosen = self._ids(ids)
         keys = self.model.keyframe_numbers(keyframe, len(chosen))
         keys = np.full(len(chosen), -1) if not len(keys) else np.array(keys)
         self._ask(
@@ -200,17 +201,7 @@ class Batch(Calls):
             changes=True,
         )
 
-    def rollout(
-        self,
-        nstep: int,
-        control: Control | None = None,
-        record: Record = ("qpos",),
-        *,
-        ids: ArrayLike | None = None,
-        out: Mapping[str, np.ndarray] | None = None,
-        reduce: Reduction | None = None,
-    ) -> Any:
-        request = RolloutRequest(self, nstep, control, record, self._ids(ids), out, reduce, whole=False)
+    def _rollout(self, request: RolloutRequest) -> Any:
         if request.is_driven:
             return self._driven(request)
         how, names, result, controls = request.reduction, request.names, request.result, self._controls(request)
@@ -227,7 +218,7 @@ class Batch(Calls):
         def take(start: int, n: int, answers: list[tuple[Part, dict[str, Any]]]) -> None:
             for name in names if how is not None else result:
                 if how is not None:
-                    pieces[name].append(merged_reduction(how, [rows[name] for _, rows in answers]))
+                    pieces[name].append(how.merged([rows[name] for _, rows in answers]))
                     continue
                 for part, rows in answers:
                     result[name][part.at, start : start + n] = rows[name]
@@ -248,14 +239,14 @@ class Batch(Calls):
         """Runs a rollout step by step, with controls that a function computes in this process."""
         how, result, record, steps = request.reduction, request.result, (*request.names, *request.cameras), []
         for k in range(request.nstep):
-            found = self.rollout(1, request.control_of(k), record, ids=request.chosen, reduce=how)
+            found = self.rollout(1, request.control_of(k), record, ids=request.chosen, reduce=how and how.how)
             steps += [found] if how is not None else []
             for name, whole in result.items() if how is None else ():
                 whole[:, k] = found[name][:, 0]
         return result if how is None else {name: np.concatenate([one[name] for one in steps]) for name in request.names}
 
     # ---- reductions and functions ------------------------------------------------------------------------------------
-    def reduce(self, how: Reduction, name: str, *, ids: ArrayLike | None = None) -> np.ndarray:
+    def reduce(self, how: str | Histogram, name: str, *, ids: ArrayLike | None = None) -> np.ndarray:
         """Reduces a field over worlds; the workers compute it.
 
         Args:
@@ -270,14 +261,14 @@ class Batch(Calls):
         Raises:
             ModelError: the reduction or the field does not exist, or there are no worlds.
         """
-        kind, chosen = checked_reduction(how), self._ids(ids)
+        kind, chosen = Reduction.of(how), self._ids(ids)
         if not len(chosen):
             raise ModelError("ids: got no world, allowed with a reduction is at least one")
         self._one.bind(name)
         answers = self._ask(
             self._spread.parts(chosen), lambda part: ("reduce", {"reduction": kind, "name": name, "ids": part.ids})
         )
-        return merged_reduction(kind, [result for _, result in answers])
+        return kind.merged([result for _, result in answers])
 
     def call(self, function: Callable[[Any], Any]) -> list[Any]:
         """Calls a function with the worlds of each worker.
@@ -316,8 +307,7 @@ class Batch(Calls):
     ) -> None:
         """Gives each world user-defined contacts; arguments and errors are those of `featherlane.Batch`."""
         chosen = self._ids(ids)
-        expanded = {name: self._fields.rows(name) for name in self._fields.names}
-        rows = self._one.given_rows(contacts, replace=replace, count=count, ids=chosen, expanded=expanded)
+        rows = self._one.given_rows(contacts, replace=replace, count=count, ids=chosen, expanded=self._fields)
         self._ask(
             self._spread.parts(chosen),
             lambda part: ("given", {"rows": {name: own[part.at] for name, own in rows.items()}, "ids": part.ids}),
@@ -368,7 +358,7 @@ class Batch(Calls):
             self.model.check_values(name, value, worlds=True)
 
         def body() -> None:
-            for name in {**dict.fromkeys(self._fields.names), **fields}:
+            for name in {**dict.fromkeys(self._fields), **fields}:
                 self._fields.lend(name)[...] = fields.get(name, getattr(self.model, name))
             self._send_edits()
             everyone = list(self._spread.parts(np.arange(self.nworld)))

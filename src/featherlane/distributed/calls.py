@@ -19,7 +19,7 @@ import numpy as np
 from featherlane import Batch as Local
 from featherlane import Data, Worlds
 from featherlane.distributed.cluster import Cluster, check_nodes, connect, last_line, ray_module
-from featherlane.distributed.fields import ModelEdits, WorldFields
+from featherlane.distributed.fields import ModelEdits, SentFields
 from featherlane.distributed.pool import Pool
 from featherlane.distributed.serialization import serialize
 from featherlane.distributed.worker import NAMED, Answer, Settings, WorkerWorlds
@@ -33,7 +33,7 @@ from featherlane.errors import (
     warn_of_full,
     warn_of_non_finite,
 )
-from featherlane.extension import Turn, cores, hold, whole_argument
+from featherlane.extension import Turn, cores, whole_argument
 
 PIECE_SECONDS = 0.5  # approximate duration of a piece
 AT_ONCE = 20_000  # steps of worlds in a piece until their duration is measured
@@ -64,7 +64,7 @@ class Calls(Worlds):
         own["_turn"], own["_failure"], own["_bound"] = Turn("batch"), None, set()
         own["_at_once"], own["_seconds"] = AT_ONCE, 0.0
         own["_warned"], own["_counted"] = set(), {"bad": {}, "full": {}}
-        own["_edits"], own["_fields"] = ModelEdits(model), WorldFields(model, self.nworld, self.dtype)
+        own["_edits"], own["_fields"] = ModelEdits(model), SentFields(model, self.nworld, self.dtype)
         own["_pool"] = own["_cluster"] = own["_end"] = None
         own["_settings"] = Settings(self.nworld, nthread, one.dtype.name, one.ngiven, record_failures)
         if nodes is None:
@@ -168,7 +168,7 @@ class Calls(Worlds):
         """
         if not self._send:
             raise CallError("the batch is closed")
-        found = hold((self._turn,), self._in_turn, body, repairs)
+        found = self._turn.hold(self._in_turn, body, repairs)
         self._warn_of_failed()
         return found
 

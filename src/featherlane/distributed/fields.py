@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane import Model
-from featherlane.extension import MODEL, TrackedArray
+from featherlane.extension import DATA, Expanded
+
+STATE = DATA.of("state", "drive", "input")  # fields that users set
 
 
 class ModelEdits:
@@ -33,35 +35,19 @@ class ModelEdits:
         return True
 
 
-class WorldFields:
-    """The per-world fields of the model, as arrays that the user may write to at any time.
-
-    Args:
-        dtype: dtype of the rows, except for fields that are always float64.
-    """
+class SentFields(Expanded):
+    """The per-world fields of the model, which the user may write to at any time, and those that the workers have."""
 
     def __init__(self, model: Model, nworld: int, dtype: np.dtype):
-        self.model, self.nworld, self.dtype = model, nworld, dtype
-        self._tracked: dict[str, TrackedArray] = {}
-        self._sent: dict[str, np.ndarray] = {}  # rows that the workers have
-        self._written: set[str] = set()  # fields that the user may have written to
+        super().__init__(model, nworld, dtype)
+        self._sent: dict[str, np.ndarray] = {}
+        self._changed: set[str] = set()  # fields that may differ from the sent ones
 
     def lend(self, name: str) -> np.ndarray:
         """Returns the live array (nworld, ...) of a field, initially the model's values."""
-        if name not in self._tracked:
-            value = getattr(self.model, name)
-            rows = np.broadcast_to(value, (self.nworld, *value.shape))
-            self._tracked[name] = TrackedArray(np.array(rows, MODEL[name].stored_as(self.dtype), order="C"))
-        self._written.add(name)
-        return self._tracked[name].view
-
-    def rows(self, name: str) -> np.ndarray | None:
-        """Returns the present values (nworld, ...); None if all worlds have the model's."""
-        return self._tracked[name].array if name in self._tracked else None
-
-    @property
-    def names(self) -> list[str]:
-        return [*self._tracked]
+        if name not in self:
+            self.add(name)
+        return super().lend(name)
 
     def unsent(self) -> dict[str, np.ndarray]:
         """Returns fields with rows that workers do not have.
@@ -69,25 +55,21 @@ class WorldFields:
         Raises:
             ModelError: a value of a field is out of range.
         """
-        found = {}
-        for name in sorted(self._written):
-            rows = self._tracked[name].array
-            if name not in self._sent or not np.array_equal(rows, self._sent[name]):
-                self.model.check_values(name, rows, worlds=True)
-                found[name] = rows
-        return found
+        self._changed |= self.check_edits()
+        sent = self._sent
+        return {n: self[n] for n in sorted(self._changed) if n not in sent or not np.array_equal(self[n], sent[n])}
 
     def sent(self, found: dict[str, np.ndarray]) -> None:
         """Records that the workers have these rows."""
         self._sent |= {name: rows.copy() for name, rows in found.items()}
-        self._written = {name for name in self._written if self._tracked[name].is_held()}
+        self._changed.clear()
 
     def take(self, name: str, rows: np.ndarray) -> None:
         """Stores rows that the workers have computed."""
         self.lend(name)
-        self._tracked[name].array[...] = rows
-        self._sent[name] = self._tracked[name].array.copy()
+        self[name][...] = rows
+        self._sent[name] = rows.copy()
 
     def forget(self) -> None:
         """Marks the rows as missing in the workers."""
-        self._sent, self._written = {}, set(self._tracked)
+        self._sent, self._changed = {}, set(self)

@@ -8,7 +8,7 @@ import threading
 from types import FrameType
 from typing import Any
 
-from featherlane.extension import stack_frames
+from featherlane.extension import Turn
 
 
 class Held:
@@ -31,7 +31,7 @@ class Held:
     @property
     def _is_running(self) -> bool:
         """Returns whether the frame of the context is on a stack."""
-        return any(frame is self._call for frame in stack_frames())
+        return any(frame is self._call for frame in Turn.stack_frames())
 
     def __enter__(self) -> Held:
         if threading.current_thread() is threading.main_thread():

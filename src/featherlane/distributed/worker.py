@@ -19,7 +19,6 @@ from featherlane import Batch, Model
 from featherlane.distributed.machine import Machine, this_machine
 from featherlane.distributed.serialization import serialize, unpacked
 from featherlane.errors import ModelError, WorkerLostError
-from featherlane.extension import partial_reduction
 from featherlane.lanes import Kernel
 
 NAMED = 8  # worlds that an answer lists
@@ -159,10 +158,10 @@ class WorkerWorlds:
         result = self.batch.rollout(nstep, control, record, ids=ids)
         if reduction is None:
             return result
-        return {name: partial_reduction(reduction, rows, self._worlds(ids)) for name, rows in result.items()}
+        return {name: reduction.partial(rows, self._worlds(ids)) for name, rows in result.items()}
 
     def order_reduce(self, reduction, name: str, ids: np.ndarray | None) -> Any:
-        return partial_reduction(reduction, self.order_get(name, ids), self._worlds(ids))
+        return reduction.partial(self.order_get(name, ids), self._worlds(ids))
 
     def order_sensed(self, kind: str, request: Any, ids: np.ndarray | None) -> Any:
         """Returns images or the results of a scan of worlds."""

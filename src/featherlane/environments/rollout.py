@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -20,7 +20,7 @@ from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
-from featherlane.extension import PolicyLoop, Rollout
+from featherlane.extension import PolicyLoop
 from featherlane.policies import MLP
 
 FAULTS = ("non_finite", "bad_control")  # statuses that end a world's episode
@@ -68,6 +68,27 @@ class Episodes:
     history: History = field(default_factory=History)
 
 
+class Rollout(NamedTuple):
+    """Holds the recordings of a rollout of n worlds; step t of a world acts on `observations[:, t]`.
+
+    Attributes:
+        observations: (n, nstep + 1, k); the last are those after the last step.
+        actions: (n, nstep, nu) before they are clipped to the policy's range.
+        means: (n, nstep, nu) actions without noise.
+        rewards: (n, nstep) float64.
+        terminated, truncated: (n, nstep) bool.
+        started: (n, nstep) bool, whether the step started an episode: its action was ignored, and its reward is 0.
+    """
+
+    observations: np.ndarray
+    actions: np.ndarray
+    means: np.ndarray
+    rewards: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    started: np.ndarray
+
+
 class _Starts:
     """Samples initial states ahead, and sets the generators back to those that were used."""
 
@@ -106,7 +127,7 @@ def run_policy(env: Episodes, nstep: int, policy: MLP, noise: ArrayLike | None =
     if loop.before.size:
         loop.before[:] = np.reshape(env.task.before(env.batch), loop.before.shape)
     loop.elapsed[:], loop.faults[:], loop.most_started = env.elapsed, env.bad, env.history.most_started
-    result = loop.run(nstep, policy, lambda k: _Starts(env, k), noise)
+    result = Rollout(*loop.run(nstep, policy, lambda k: _Starts(env, k), noise))
     env.history.most_started = loop.most_started
     env.elapsed[:], env.done, env.bad = loop.elapsed, loop.done > 0, env.batch.count_of(*FAULTS)
     _settle(env, result.started[:, -1], policy.clipped(result.actions[:, -1]))

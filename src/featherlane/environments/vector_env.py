@@ -20,7 +20,7 @@ from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
 from featherlane.environments.task import Task, unused_controls, worlds_of
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.extension import as_real_array, hold_controls, instance, is_numbers, one_of, regular, whole_argument
+from featherlane.extension import as_real_array, hold_controls, instance, one_of, regular, whole_argument
 from featherlane.policies import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
@@ -108,6 +108,7 @@ class TaskEnv(VectorEnv):
         self.random = RandomStreams(num_envs)
         self.terms: dict[str, np.ndarray] = {}
         self.elapsed, self._done = np.zeros(num_envs, np.int64), np.zeros(num_envs, bool)
+        self._without_state: np.ndarray | None = np.ones(num_envs, bool)  # worlds before their first reset
         for name in (*task.fields, *(task.info_fields if info else ()), *(["sensordata"] if task.kernels else ())):
             self.batch.bind(name)
         task.dt, task.kernel_rows = self.dt, {name: sensordata_slice(model, name) for name in task.kernels}
@@ -171,6 +172,9 @@ class TaskEnv(VectorEnv):
             )
         self.random.reseed(np.flatnonzero(mask), seed)
         self._restart(np.flatnonzero(mask), True)
+        if self._without_state is not None:
+            left = self._without_state & ~mask
+            self._without_state = left if left.any() else None
         return self._observe(), add_infos(self.task.start_info(self.batch), mask, {}) if self.info else {}
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
@@ -181,7 +185,7 @@ class TaskEnv(VectorEnv):
             truncations (n,), infos.
 
         Raises:
-            gymnasium.error.ResetNeeded: the episode of a world has ended, and autoreset is disabled.
+            gymnasium.error.ResetNeeded: a world was not reset, or its episode has ended and autoreset is disabled.
             gymnasium.error.ClosedEnvironmentError: the environment was closed.
             ModelError: actions of another shape or type, or NaN; then no world has moved.
 
@@ -189,7 +193,7 @@ class TaskEnv(VectorEnv):
             An interrupt (Ctrl-C) leaves all worlds of the call at the same time step.  Their episodes may not have
             counted it: call `reset` before the next step.
         """
-        self._check_open("step")
+        self._check_ready("step")
         actions = self._actions(actions)
         (resting,), moving = self._done.nonzero(), None
         if len(resting):
@@ -222,13 +226,14 @@ class TaskEnv(VectorEnv):
                 models, `kernels`, `record_failures` or `derived` other than "gymnasium"; a policy or noise of another
                 shape; a function of the task that cannot be compiled; non-finite rewards.
             InstallationError: no compiler is installed.
+            gymnasium.error.ResetNeeded: a world was not reset.
             gymnasium.error.ClosedEnvironmentError: the environment was closed.
 
         Note:
             An interrupt (Ctrl-C) leaves all worlds at the same step.  Their episodes may not have counted it: call
             `reset` before the next step.
         """
-        self._check_open("rollout")
+        self._check_ready("rollout")
         if self._images:
             raise ModelError("rollout: got a task with cameras, allowed is one without")
         episodes = Episodes(
@@ -258,9 +263,15 @@ class TaskEnv(VectorEnv):
         if self.closed:
             raise gym.error.ClosedEnvironmentError(f"{call}: the environment is closed; create a new one")
 
+    def _check_ready(self, call: str) -> None:
+        self._check_open(call)
+        if self._without_state is not None:
+            world = int(self._without_state.argmax())
+            raise gym.error.ResetNeeded(f"{call}: world {world} was not reset yet; call reset first")
+
     def revive(self) -> None:
-        """Lets worlds whose episodes have ended continue from their current states."""
-        self._done[:] = False
+        """Lets worlds continue from their current states, before their first reset or after the end of an episode."""
+        self._done[:], self._without_state = False, None
 
     def _advance(self, actions: np.ndarray, moving: np.ndarray | None, outcome: Callable[..., T]) -> tuple[Any, T, Any]:
         """Applies actions in the worlds `moving` (None for all).
@@ -360,11 +371,8 @@ class TaskEnv(VectorEnv):
 
     def _parts(self) -> list[np.ndarray]:
         values = self.task.observation(self.batch)
-        named, n = values if type(values) is dict or isinstance(values, Mapping) else {"": values}, self.num_envs
-        return [
-            part if is_numbers(part) and part.ndim == 2 and len(part) == n else self._columns(name, part)
-            for name, part in named.items()
-        ]
+        named = values if type(values) is dict or isinstance(values, Mapping) else {"": values}
+        return [self._columns(name, part) for name, part in named.items()]
 
     def _numbers(self) -> np.ndarray:
         """Returns the present observations in a new array."""
@@ -446,8 +454,6 @@ class TaskEnv(VectorEnv):
 
 def _checked(name: str, part: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Checks an array of numbers of a shape and returns it."""
-    if is_numbers(value) and value.shape == shape:
-        return value
     what = f"{name} {part!r}" if part else name
     value = as_real_array(what, value, f"is an array {shape} of numbers")
     if value.shape != shape:

@@ -18,7 +18,6 @@ import numpy as np
 from featherlane import Data, step
 from featherlane.enums import Disable, Enable
 from featherlane.errors import UnsupportedFeatureError
-from featherlane.extension import shared_arrays
 from featherlane.integrations.batch.warnings import CAUSES, COLUMNS, COUNTED
 from featherlane.integrations.edits import FollowedModel
 
@@ -143,7 +142,7 @@ class Stepper:
         self._time = data.workspace.view("time").reshape(1)
         wrenches = np.isin(m.sensor_type, READ_WRENCHES).any()
         self._read_pairs, self._written, self._evaluated = (
-            shared_arrays(data, d, names)
+            data.shared_arrays(d, names)
             for names in (STATE + INPUTS, STATE + OUTPUTS + (WRENCHES if wrenches else ()), EVALUATED)
         )
         if self._stages:

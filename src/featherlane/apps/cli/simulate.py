@@ -17,7 +17,7 @@ from featherlane.apps.cli.output import check_target, console, name_value_table,
 from featherlane.apps.cli.recording import Recording, frame_interval, write_failures
 from featherlane.apps.cli.settings import set_options
 from featherlane.errors import ModelError, few, near
-from featherlane.extension import LARGEST, bounded, check_counts, configuration, prepare_rendering
+from featherlane.extension import bounded, check_counts, configuration, prepare_rendering
 
 MOST_STEPS = 1e12  # years on any machine
 SECONDS = 5.0  # default simulated time, unless a file of controls determines it
@@ -217,7 +217,7 @@ def _check(request: Request) -> None:
     check_counts(request, {"worlds": 1, "threads": 0, "seed": 0, "record_failures": 0})
     for name in ("seconds", "fps"):
         if (value := getattr(request, name)) is not None:
-            bounded(name, value, 0.0, LARGEST, above=True)
+            bounded(name, value, 0.0, above=True)
     if request.out:
         check_target(request.out, ".npz")
     if request.video:

@@ -15,7 +15,7 @@ from featherlane import State, state_size
 from featherlane.apps.viewer.history import FRAME
 from featherlane.apps.viewer.session import Session
 from featherlane.errors import ModelError
-from featherlane.extension import read_member
+from featherlane.extension import read_arrays
 
 BITS = int(State.INTEGRATION)
 HEADER = 4096  # largest size of an array in a file without its values [bytes]
@@ -44,12 +44,13 @@ def take_up(session: Session, content: bytes, source: str = "file") -> None:
     Raises:
         ModelError: the file is not a bookmark, or it is of another model or number of worlds.
     """
-    bits = read_member(io.BytesIO(content), source, REFUSAL, "state_bits", HEADER)
+    bits = read_arrays(io.BytesIO(content), source, REFUSAL, {"state_bits": HEADER})["state_bits"]
     if bits.shape != () or bits.dtype.kind not in "iu":
         raise ModelError(f"{source}: not a saved state: state_bits is {bits.dtype} {bits.shape}, allowed is an integer")
     bits = int(bits)
     size = state_size(session.model, bits)
-    state = read_member(io.BytesIO(content), source, REFUSAL, "state", HEADER + 8 * session.nworld * size)
+    largest = HEADER + 8 * session.nworld * size
+    state = read_arrays(io.BytesIO(content), source, REFUSAL, {"state": largest})["state"]
     shapes = dict.fromkeys(((session.nworld, size), (1, size)))
     if state.shape not in shapes:
         allowed = " and ".join(map(str, shapes))

@@ -10,7 +10,7 @@ import numpy as np
 from featherlane import set_const
 from featherlane.apps.viewer.source import Clock
 from featherlane.errors import ModelError, near
-from featherlane.extension import LARGEST, bounded
+from featherlane.extension import bounded
 
 
 class Edits(Clock):
@@ -29,7 +29,7 @@ class Edits(Clock):
 
     def set_control(self, actuator: int, value: float, worlds: Sequence[int] | None = None) -> None:
         """Sets a control of some worlds, or of all."""
-        bounded("control", value, -LARGEST, LARGEST)
+        bounded("control", value)
         self.batch.ctrl[slice(None) if worlds is None else list(worlds), actuator] = value
 
     def set_option(self, name: str, value) -> None:
@@ -71,7 +71,7 @@ class Edits(Clock):
         """
         old = self.mass(body, 0 if worlds is None else worlds[0])
         name = self.model.names("body")[body] or body
-        bounded(f"body {name}: mass", mass, 0.0, LARGEST, above=True)
+        bounded(f"body {name}: mass", mass, 0.0, above=True)
         if not old > 0.0:
             raise ModelError(f"body {name}: its mass is 0 and cannot be scaled")
         factor = mass / old
@@ -100,7 +100,7 @@ class Edits(Clock):
             ModelError: the coefficient is negative, or the body has no geoms.
         """
         geoms, name = self._geoms(body), self.model.names("body")[body] or body
-        bounded(f"body {name}: friction", friction, 0.0, LARGEST)
+        bounded(f"body {name}: friction", friction, 0.0)
         if not len(geoms):
             raise ModelError(f"body {name}: it has no geoms, so it has no friction")
 

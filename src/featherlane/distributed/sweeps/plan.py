@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -19,14 +19,14 @@ from featherlane.apps.measure.controls import HOLD, control_range
 from featherlane.distributed.sweeps.reduction import Function, Named
 from featherlane.distributed.sweeps.target import INDEPENDENT, Part, Target, parse_target
 from featherlane.distributed.sweeps.values import LISTED, Source, Streams, parameter_source
-from featherlane.errors import ArgumentTypeError, ModelError
+from featherlane.errors import ArgumentTypeError, ModelError, near
 from featherlane.extension import (
+    DATA,
     MODEL,
     as_real_array,
     assign,
     check_finite,
     described,
-    field_names,
     instance,
     one_of,
     whole_argument,
@@ -361,7 +361,11 @@ def _rollout(model: Model, given: Any, reduce: Function, nsample: int) -> Rollou
             )
         record = reduce.record
     else:
-        record = tuple(field_names("record", given.get("record", ("qpos",))))
+        names = given.get("record", ("qpos",))
+        record = (names,) if isinstance(names, str) else tuple(instance("record", names, Iterable, "names of fields"))
+        for name in record:
+            if name not in (known := DATA.that("shown")):
+                raise ModelError(f"record: unknown field {name!r}{near(str(name), known)}")
     keyframe = given.get("keyframe", -1)
     if isinstance(keyframe, str):
         keyframe = model.keyframe(keyframe).id

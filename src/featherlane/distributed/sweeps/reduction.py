@@ -10,7 +10,7 @@ import numpy as np
 
 from featherlane import Model
 from featherlane.errors import ModelError, near
-from featherlane.extension import BINDABLE, DATA, selection, split_path, world_shape
+from featherlane.extension import DATA, selection, split_path, world_shape
 
 Recorded = Mapping[str, np.ndarray]
 Function = Callable[[Recorded], Mapping[str, float]]
@@ -62,7 +62,7 @@ def _parsed(model: Model, name: str, text: Any) -> tuple[str, str, tuple[Any, ..
         allowed = f"allowed is one of {', '.join(REDUCTIONS)} and a field, for example 'final qpos[2]'"
         raise ModelError(f"{what}: got {text!r}, {allowed}{near(kind, REDUCTIONS)}")
     field, entries = parts
-    if field not in BINDABLE:
+    if field not in DATA.that("shown"):
         raise ModelError(f"{what}: unknown field {field!r}{near(field, DATA.index)}")
     dims = DATA[field].public(np.zeros(world_shape(model, field))).shape
     index = () if entries is None else selection(model, what, DATA[field], dims, entries)

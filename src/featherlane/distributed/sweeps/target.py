@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from featherlane import Model
+from featherlane.distributed.fields import STATE
 from featherlane.errors import ModelError, near
-from featherlane.extension import DATA, EDITABLE_INTS, MODEL, STATE, is_mixed, selection, split_path, world_shape
+from featherlane.extension import DATA, MODEL, is_mixed, selection, split_path, world_shape
 from featherlane.lanes import Field
 from featherlane.results import Option
 
@@ -85,7 +86,7 @@ def _part(model: Model, path: str, text: str) -> Part:
     if parts is None:
         raise ModelError(f"parameter {path!r}: got {text!r}, allowed is FIELD, FIELD[NAME] or FIELD[NAME, NUMBER]")
     name, entries = parts[0].replace("opt.", "opt_"), parts[1]
-    owner, field = _owner(path, name)
+    owner, field = _owner(model, path, name)
     if owner == "variant" and field is None:
         return Part(name, owner, (), ())
     assert field is not None
@@ -100,7 +101,7 @@ def _part(model: Model, path: str, text: str) -> Part:
     return Part(name, owner, index, shape, full)
 
 
-def _owner(path: str, name: str) -> tuple[str, Field | None]:
+def _owner(model: Model, path: str, name: str) -> tuple[str, Field | None]:
     """Returns the owner of a field: the worlds of a batch, their state, or a variant of the model."""
     if name in MODEL and MODEL[name].kind == "real":
         return "model", MODEL[name]
@@ -108,13 +109,13 @@ def _owner(path: str, name: str) -> tuple[str, Field | None]:
         return "state", DATA[name]
     if name.startswith("opt_") and name.removeprefix("opt_") in OPTIONS:
         return "variant", None
-    if name in EDITABLE_INTS:
+    if name in MODEL and name != "hfield_data" and model.is_editable(name):
         return "variant", MODEL[name]
     if name in MODEL:
         raise ModelError(
             f"parameter {path!r}: {name} is fixed when the model is loaded; fl.variants compiles a model for each value"
         )
-    known = [f.name for f in MODEL.fields if f.kind == "real"] + list(STATE) + sorted(EDITABLE_INTS)
+    known = [f.name for f in MODEL.fields if model.is_editable(f.name)] + list(STATE)
     known += [f"opt.{option}" for option in OPTIONS]
     shown = name.replace("opt_", "opt.") if name.startswith("opt_") else name
     raise ModelError(f"parameter {path!r}: unknown field {shown!r} of the model or the state{near(shown, known)}")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
-from featherlane.extension import LARGEST, bounded, described, instance, one_of, real_number, regular
+from featherlane.extension import bounded, described, instance, one_of, real_number, regular
 
 Apply = Literal["set", "scale", "add"]
 APPLY = ("set", "scale", "add")
@@ -241,7 +241,7 @@ def _named(apply: str, listed: np.ndarray) -> str:
 
 
 def _finite(name: str, given: Any) -> float:
-    return bounded(name, real_number(name, given, "is a finite number"), -LARGEST, LARGEST)
+    return bounded(name, real_number(name, given, "is a finite number"))
 
 
 def _ordered(kind: str, low: Any, high: Any) -> tuple[float, float]:

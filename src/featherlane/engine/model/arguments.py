@@ -47,8 +47,8 @@ def range_text(low: float, high: float, above: bool = False) -> str:
     return f" above {low:g}, up to {high:g}" if above else f" from {low:g} to {high:g}"
 
 
-def bounded(name: str, value: Any, low: float, high: float = np.inf, above: bool = False) -> float:
-    """Returns a number from `low` (excluded if `above`) to `high`; LARGEST for `high` excludes infinity."""
+def bounded(name: str, value: Any, low: float = -LARGEST, high: float = LARGEST, above: bool = False) -> float:
+    """Returns a number from `low` (excluded if `above`) to `high`; by default a finite one."""
     if not is_real(value) or not low <= value <= high or (above and value == low):
         kind = "finite number" if high == LARGEST else "number"
         raise ModelError(f"{name}: got {value!r}, allowed is a {kind}{range_text(low, high, above)}")

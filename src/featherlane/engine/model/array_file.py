@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -35,48 +35,32 @@ def read_array(path: str | os.PathLike[str], name: str) -> np.ndarray:
     )
 
 
-def read_arrays(source: str | os.PathLike[str] | BinaryIO, name: str, refusal: str) -> dict[str, np.ndarray]:
-    """Reads all arrays of a .npz file.
+def read_arrays(
+    source: str | os.PathLike[str] | BinaryIO, name: str, refusal: str, largest: Mapping[str, int] | None = None
+) -> dict[str, np.ndarray]:
+    """Reads arrays of a .npz file.
 
     Args:
         name: the file's name in error messages.
         refusal: the error text for a file that cannot be read.
+        largest: the arrays to read, with the largest size of each, its header included [bytes], because a few KB may
+            decompress to gigabytes; None: all arrays, of any size.
 
     Raises:
-        ModelError: the file does not exist or cannot be read.
+        ModelError: the file does not exist, it or one of the arrays cannot be read, or an array is larger.
     """
     found = _loaded(source, name, refusal)
     if isinstance(found, np.ndarray):
         raise ModelError(f"{name}: {refusal}: the file is a single array (.npy), allowed is an .npz archive")
     try:
         with found:
-            return dict(found)
+            sizes = {member: found.zip.getinfo(f"{member}.npy").file_size for member in largest or ()}
+            if largest is None or all(sizes[member] <= most for member, most in largest.items()):
+                return {member: found[member] for member in (found if largest is None else largest)}
     except Exception as error:
         raise _unreadable(error, name, refusal) from None
-
-
-def read_member(
-    source: str | os.PathLike[str] | BinaryIO, name: str, refusal: str, member: str, most: int
-) -> np.ndarray:
-    """Reads one array of a .npz file of at most `most` bytes: a few KB may decompress to gigabytes.
-
-    Args:
-        source, name, refusal: as for `read_arrays`.
-        member: the array's name in the file.
-        most: maximum size of the array and its header [bytes].
-
-    Raises:
-        ModelError: the array cannot be read, or it is larger.
-    """
-    found = _loaded(source, name, refusal)
-    try:
-        with found:
-            size = found.zip.getinfo(f"{member}.npy").file_size
-            if size <= most:
-                return found[member]
-    except Exception as error:
-        raise _unreadable(error, name, refusal) from None
-    raise ModelError(f"{name}: {member} has {size} bytes, allowed for this model are at most {most}")
+    member, most = next((member, most) for member, most in largest.items() if sizes[member] > most)
+    raise ModelError(f"{name}: {member} has {sizes[member]} bytes, allowed for this model are at most {most}")
 
 
 def _loaded(source, name: str, refusal: str) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from featherlane.engine.model.arguments import LARGEST, bounded, instance, one_of
+from featherlane.engine.model.arguments import bounded, instance, one_of
 from featherlane.engine.model.assignment import flag
 from featherlane.engine.model.enums import LRMODE_ALL, Disable
 from featherlane.engine.model.model import Model, check_model
@@ -32,7 +32,7 @@ def _options(uselimit: bool, parameters: dict[str, float]):
     options.mode, options.useexisting, options.uselimit = LRMODE_ALL, 0, int(bool(uselimit))
     for name, value in parameters.items():
         one_of("set_length_range", name, PARAMETERS)
-        setattr(options, name, bounded(f"set_length_range: {name}", value, 0.0, LARGEST))
+        setattr(options, name, bounded(f"set_length_range: {name}", value, 0.0))
     return options
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from featherlane.engine.lanes.layout import Field, layout_hash
 from featherlane.engine.lanes.record import aligned, shaping
 from featherlane.engine.model.actuators import actuator_kinds, missing_functions
-from featherlane.engine.model.arguments import LARGEST, bounded, instance
+from featherlane.engine.model.arguments import bounded, instance
 from featherlane.engine.model.assignment import assign, is_mixed, regular
 from featherlane.engine.model.candidates import candidates
 from featherlane.engine.model.enums import ABSENT_GEOM, SDF
@@ -106,7 +106,7 @@ class Statistics:
 
     @meaninertia.setter
     def meaninertia(self, value: float):
-        self._model.__dict__["stat_meaninertia"][0] = bounded("stat meaninertia", value, 0.0, LARGEST, above=True)
+        self._model.__dict__["stat_meaninertia"][0] = bounded("stat meaninertia", value, 0.0, above=True)
 
     @property
     def meanmass(self) -> float:
@@ -351,6 +351,10 @@ class Model(NamedAccess):
     def holds_between(self, name: str, values: np.ndarray) -> bool:
         """Returns whether a real field can hold these rows (n, ...), and surely all values between them."""
         return holds_each(self, name, values)
+
+    def is_editable(self, name: str) -> bool:
+        """Returns whether users may write a field between steps: all reals, heights of height fields, some integers."""
+        return is_editable(MODEL[name])
 
     def contents(self) -> list[np.ndarray]:
         """Returns all values that differ between models of equal sizes: the three buffers, and the keyframes."""

@@ -12,6 +12,7 @@ Source: mjlab's entity variants; mujoco_warp's `geom_dataid`, which differs by w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -74,7 +75,7 @@ class Group:
         apart = np.zeros((nworld, len(self)))
         for name in SEEN & self.places.keys():
             own = rows(name)
-            own = own.reshape(len(own), -1)[:, self.places[name]]
+            own = own.reshape(len(own), math.prod(own.shape[1:]))[:, self.places[name]]
             for variant, values in enumerate(self.values.values()):
                 apart[:, variant] += np.abs(own - values[name]).sum(1)
         return apart.argmin(1)

@@ -19,7 +19,6 @@ from featherlane.environments.gymnasium_v5.compiled import (
 )
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, root_position, squares
 from featherlane.environments.random_streams import RandomStreams
-from featherlane.extension import peek
 from featherlane.lanes import Kernel, clip, flat, kernel
 from featherlane.policies import LaneFunctions
 
@@ -163,7 +162,7 @@ class Humanoid(HumanoidTask, HealthyTask):
 
     def mass_center(self, worlds: Batch) -> np.ndarray:
         """Returns the horizontal position of the centre of mass, (n, 2) [m]."""
-        mass = peek(worlds.model, "body_mass")
+        mass = worlds.model.body_mass
         return (worlds.xipos[:, :, :2] * mass[:, None]).sum(axis=1) / mass.sum()
 
     def before(self, worlds: Batch) -> np.ndarray:

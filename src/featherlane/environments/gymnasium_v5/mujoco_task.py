@@ -14,7 +14,7 @@ from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.errors import MissingMethodError
-from featherlane.extension import LARGEST, bounded, interval
+from featherlane.extension import bounded, interval
 
 FEW, MANY = 3, 64  # columns and rows whose columns are added in less time than by a sum over rows
 ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
@@ -56,7 +56,7 @@ class MujocoTask(Task):
         for option in fields(self):
             value = getattr(self, option.name)
             if option.type == "float":
-                bounded(option.name, value, -LARGEST, LARGEST)
+                bounded(option.name, value)
             elif option.type == "tuple[float, float]":
                 interval(option.name, value, -np.inf)
 

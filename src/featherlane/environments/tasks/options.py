@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from featherlane.extension import bounded, instance, one_of
 
 
@@ -18,5 +16,5 @@ def weights(name: str, given: Mapping[str, float] | None, defaults: Mapping[str,
     instance(name, given, Mapping | None, "a dict of weights by term")
     for term, value in (given or {}).items():
         one_of(f"{name}: term", term, defaults)
-        bounded(f"{name}[{term!r}]", value, -np.inf)
+        bounded(f"{name}[{term!r}]", value)
     return {**defaults, **{term: float(value) for term, value in (given or {}).items()}}

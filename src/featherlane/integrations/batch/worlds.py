@@ -16,7 +16,7 @@ import numpy as np
 
 from featherlane import Batch, load
 from featherlane.errors import ModelError
-from featherlane.extension import DATA, MODEL, check_field, read_fields, step_together
+from featherlane.extension import DATA, MODEL, read_fields, step_together
 from featherlane.integrations.batch.fields import is_physics, is_real, native_name, set_values, values
 from featherlane.integrations.batch.rows import StateRows
 
@@ -248,7 +248,7 @@ class Worlds:
     def _message(self, name: str, rows: np.ndarray, worlds: bool = True) -> str | None:
         """Returns the message of an invalid value of a field, None if all are valid."""
         try:
-            check_field(self.base.model, name, rows, worlds)
+            self.base.model.check_values(name, rows, worlds)
         except ModelError as error:
             return str(error)
         return None

@@ -112,8 +112,8 @@ class Dynamics(
     def _adjoint(self, entry: Entry, arrays: Arrays, after: jax.Array, cotangents: Arrays) -> Arrays:
         """Computes `_pull_back` without Python, except for rollouts with a step without analytic derivatives."""
         jnp, (qpos, qvel, act, control), dtype = jax.numpy, arrays, arrays[0].dtype
-        nstep, (_, nv, na), nu, native = control.shape[1], self._dynamics.sizes, self.model.nu, entry.program
-        assert isinstance(native, extension.NativeAdjoint)
+        nstep, (_, nv, na), nu = control.shape[1], self._dynamics.sizes, self.model.nu
+        native: Any = entry.program  # of `native_adjoint`
         by_dof = jnp.concatenate([self._coordinates.to_tangent(after, cotangents[0]), *cotangents[1:]], -1)
 
         def in_rows(first: int, values: jax.Array) -> jax.Array:
@@ -149,7 +149,7 @@ class Dynamics(
                 self._natives[key] = None if program is None else made.add(program, dtype)
             return self._natives[key]
 
-    def _ran(self, names: tuple[str, ...], given: Sequence[jax.Array]) -> extension.Run:
+    def _ran(self, names: tuple[str, ...], given: Sequence[jax.Array]) -> Any:
         arrays = [np.asarray(a) for a in given]
         return self._dynamics.run(*arrays[:4], fields=dict(zip(names, arrays[4:], strict=True)))
 

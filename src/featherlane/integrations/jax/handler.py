@@ -29,7 +29,7 @@ from typing import Any
 import jax  # pyright: ignore[reportMissingImports]
 import numpy as np
 
-from featherlane.extension import Copy, Program, compile_llvm
+from featherlane.extension import Program, compile_llvm
 from featherlane.integrations.jax.header import Header
 
 NAME, RETIRE = "featherlane_rollout", "featherlane_retire"
@@ -322,16 +322,17 @@ class Handler:
             self._free.append(place)
 
 
-def _row(copy: Copy, dtype: np.dtype) -> Sequence[int]:
+def _row(copy: tuple[np.ndarray | None, np.ndarray | None, int], dtype: np.dtype) -> Sequence[int]:
     """Returns a copy of the table; a buffer has another dtype than our memory if `dtype` has."""
-    ours = copy.source if copy.target is None else copy.target
+    target, source, index = copy
+    ours = source if target is None else target
     assert ours is not None and ours.flags.c_contiguous
-    if copy.index < 0 or dtype == ours.dtype:
+    if index < 0 or dtype == ours.dtype:
         kind, n = BYTES, ours.nbytes
     else:
-        wide = (dtype if copy.target is None else ours.dtype) == np.float64
+        wide = (dtype if target is None else ours.dtype) == np.float64
         kind, n = WIDEN if wide else NARROW, ours.size
-    return [*(0 if a is None else a.ctypes.data for a in copy[:2]), copy.index, n, kind]
+    return [*(0 if a is None else a.ctypes.data for a in (target, source)), index, n, kind]
 
 
 @functools.cache

@@ -42,9 +42,7 @@ class _Rollout(torch.autograd.Function):
     """Computes (qpos, qvel, act, control, fields) -> the states after each step."""
 
     @staticmethod
-    def forward(
-        ctx: Any, worlds: extension.Dynamics, names: tuple[str, ...], *tensors: torch.Tensor
-    ) -> tuple[torch.Tensor, ...]:
+    def forward(ctx: Any, worlds: Any, names: tuple[str, ...], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         arrays, ctx.worlds, ctx.dtype = [t.numpy() for t in tensors], worlds, tensors[0].dtype
         ctx.run = worlds.run(*arrays[:4], fields=dict(zip(names, arrays[4:], strict=True)))
         return tuple(torch.from_numpy(after).to(ctx.dtype, copy=True) for after in ctx.run.after)
@@ -59,7 +57,7 @@ class _Adjoint(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, worlds: extension.Dynamics, run: extension.Run, dtype: torch.dtype, *cotangents: torch.Tensor
+        ctx: Any, worlds: Any, run: Any, dtype: torch.dtype, *cotangents: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
         *gradients, by_fields = worlds.pull_back(run, *(g.numpy() for g in cotangents))
         gradients += [by_fields[name] for name in run.fields]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.engine.lanes import Kernel
-from featherlane.engine.model.arguments import LARGEST, bounded, whole_argument
+from featherlane.engine.model.arguments import bounded, whole_argument
 from featherlane.engine.model.assignment import as_real_array, described, reals
 from featherlane.engine.model.enums import Enable
 from featherlane.engine.model.integrator import SCHEMES
@@ -104,7 +104,7 @@ def integrate(
     requested = _requested_times(source, times, ends)
     direction = _direction(event)
     bounds = _bounds(source, accuracy, min_step, max_step, callable(control) and not isinstance(control, Kernel))
-    most, weight = whole_argument("max_steps", max_steps, 1), bounded("velocity_time", velocity_time, 0.0, LARGEST)
+    most, weight = whole_argument("max_steps", max_steps, 1), bounded("velocity_time", velocity_time, 0.0)
     if control is not None and not callable(control):
         source.row("ctrl")[...] = _constant_control(source, control)
         control = None
@@ -147,7 +147,7 @@ def _direction(event: Any) -> int:
     terminal, direction = getattr(event, "terminal", True), getattr(event, "direction", 0)
     if terminal not in (True, 1):
         raise ModelError(f"event.terminal: got {terminal!r}, allowed is True, because a world ends at its event")
-    return int(np.sign(bounded("event.direction", direction, -LARGEST, LARGEST)))
+    return int(np.sign(bounded("event.direction", direction)))
 
 
 def _end_times(source: Source, until: ArrayLike) -> np.ndarray:
@@ -177,11 +177,11 @@ def _requested_times(source: Source, times: ArrayLike, ends: np.ndarray) -> np.n
 def _bounds(source: Source, accuracy: float, min_step: float, max_step: float, sampled: bool) -> StepBounds:
     """Returns the bounds of the steps; `sampled` controls are constant during a step."""
     finest = FINEST[source.dtype]
-    given = bounded("accuracy", accuracy, 0.0, LARGEST, above=True)
+    given = bounded("accuracy", accuracy, 0.0, above=True)
     if given < finest:
         raise ModelError(f"accuracy: got {accuracy!r}, allowed with {source.dtype} is a number >= {finest:g}")
-    smallest = bounded("min_step", min_step, 0.0, LARGEST, above=True)
-    largest = bounded("max_step", max_step, smallest, LARGEST)
+    smallest = bounded("min_step", min_step, 0.0, above=True)
+    largest = bounded("max_step", max_step, smallest)
     order = 1 if sampled else SCHEMES[source.model.opt_integrator].order
     return StepBounds(SHARE * given, order, smallest, largest)
 

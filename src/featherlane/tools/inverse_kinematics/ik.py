@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.engine.model.arguments import LARGEST, bounded, instance, whole_argument
+from featherlane.engine.model.arguments import bounded, instance, whole_argument
 from featherlane.engine.model.assignment import described, flag, reals
 from featherlane.engine.model.enums import EQ_TENDON
 from featherlane.engine.model.joint import is_angle, is_ball, is_scalar
@@ -87,7 +87,7 @@ def ik(
     tolerances, limited = _tolerances(batch, tolerance), flag("limits", limits)
     listed = None if dofs is None else chosen_dofs(batch.model, dofs)
     preferred = _posture(batch, chosen, posture)
-    weight = bounded("posture_weight", posture_weight, 0.0, LARGEST)
+    weight = bounded("posture_weight", posture_weight, 0.0)
     number, most = whole_argument("restarts", restarts, 0), whole_argument("max_iterations", max_iterations, 1)
     first_seed = whole_argument("seed", seed, 0)
     found: dict[str, np.ndarray] = {}

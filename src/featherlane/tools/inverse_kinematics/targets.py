@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.engine.model.arguments import LARGEST, bounded
+from featherlane.engine.model.arguments import bounded
 from featherlane.engine.model.assignment import reals
 from featherlane.engine.model.enums import OBJ_GEOM, OBJ_SITE, OBJ_XBODY
 from featherlane.engine.model.model import Model
@@ -80,7 +80,7 @@ class Targets:
             kind[t], index[t] = object_of(model, target.object, f"{where}.object", KINDS)
             parts[t] = _set_goals(where, target, goal[:, 0, t])
             for k, name in enumerate(("position_weight", "orientation_weight")):
-                weight[:, 0, t, k] = bounded(f"{where}.{name}", getattr(target, name), 0.0, LARGEST, above=True)
+                weight[:, 0, t, k] = bounded(f"{where}.{name}", getattr(target, name), 0.0, above=True)
         owners = {OBJ_SITE: model.site_bodyid, OBJ_XBODY: np.arange(model.nbody), OBJ_GEOM: model.geom_bodyid}
         self.body = np.array([owners[k][i] for k, i in zip(kind.tolist(), index, strict=True)], int)
         self.tables = {"kind": kind, "object": index, "parts": parts}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,27 +28,6 @@ from featherlane.tools.policy.play import play_tiles
 
 DECAY = 0.98  # of `most_started`; a repetition of a piece takes as long as the piece
 UNLIMITED = 2**53
-
-
-class Rollout(NamedTuple):
-    """Holds the recordings of a rollout of n worlds; step t of a world acts on `observations[:, t]`.
-
-    Attributes:
-        observations: (n, nstep + 1, k); the last are those after the last step.
-        actions: (n, nstep, nu) before they are clipped to the policy's range.
-        means: (n, nstep, nu) actions without noise.
-        rewards: (n, nstep) float64.
-        terminated, truncated: (n, nstep) bool.
-        started: (n, nstep) bool, whether the step started an episode: its action was ignored, and its reward is 0.
-    """
-
-    observations: np.ndarray
-    actions: np.ndarray
-    means: np.ndarray
-    rewards: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-    started: np.ndarray
 
 
 class InitialStates(Protocol):
@@ -124,7 +103,7 @@ class PolicyLoop:
 
     def run(
         self, nstep: int, policy: MLP, sample: Callable[[int], InitialStates], noise: ArrayLike | None = None
-    ) -> Rollout:
+    ) -> tuple[np.ndarray, ...]:
         """Runs nstep steps of the environments of all worlds.
 
         Args:
@@ -134,7 +113,8 @@ class PolicyLoop:
             noise: (n, nstep, nu) noise of the standard normal distribution; None: none.
 
         Returns:
-            Observations (n, nstep + 1, k), actions (n, nstep, nu), rewards (n, nstep), ends of episodes.
+            Observations (n, nstep + 1, k), actions and their means (n, nstep, nu), rewards (n, nstep) float64, and
+            which episodes are terminated or truncated or started in each step, (n, nstep) bool.
 
         Raises:
             ModelError: a policy or noise of another shape; a function that cannot be compiled.
@@ -167,7 +147,7 @@ class PolicyLoop:
             runner.at_once = max(1, int((part.stop - part.start) * n * self._frame_skip * PIECE_SECONDS / seconds))
         self._found = np.asarray(rows["non_finite"].any(axis=(1, 2)))
         flags = {name: rows[name][..., 0] > 0 for name in ("terminated", "truncated", "done")}
-        return Rollout(
+        return (
             rows["obs"], rows["action"], rows["mean"], rows["reward"][..., 0], flags["terminated"], flags["truncated"],
             flags["done"][:, :-1],
         )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -77,7 +78,7 @@ class MLP:
     ):
         self.weights, self.biases = _layers(weights, biases)
         self.activations = _activations(activation, len(self.weights))
-        self.clip = bounded("clip", clip, 0.0, above=True)
+        self.clip = bounded("clip", clip, 0.0, math.inf, above=True)
         self.set_normalization(0.0 if mean is None else mean, 1.0 if variance is None else variance)
         self.normalizes = not (mean is None and variance is None)
         n = self.noutput

@@ -7,7 +7,7 @@ from typing import Any
 
 from featherlane.apps.viewer.markup import Prose
 from featherlane.apps.viewer.panel.controls import ALL, PICKED, Controls
-from featherlane.enums import Cone, ContactModel, Integrator, LcpSolver, Solver
+from featherlane.enums import Cone, ContactModel, Integrator, Solver
 
 
 class Options:
@@ -18,7 +18,7 @@ class Options:
         choices = {
             "contact_model": _names_of(ContactModel),
             "solver": _names_of(Solver),
-            "lcp_solver": tuple(dict.fromkeys((*_names_of(LcpSolver)[:-1], self._option("lcp_solver")))),
+            "lcp_solver": self._lcp_solvers(),
             "integrator": _names_of(Integrator),
             "cone": _names_of(Cone),
         }
@@ -27,7 +27,10 @@ class Options:
         with controls.folder("Options"):
             for name, options in choices.items():
                 label = name.replace("_", " ")
-                self._edited(name, gui.add_dropdown(label, options, initial_value=self._option(name)))
+                handle = gui.add_dropdown(label, options, initial_value=self._option(name))
+                self._edited(name, handle)
+                if name == "lcp_solver":
+                    controls.shows(lambda handle=handle: self._show_lcp_solvers(handle))
             self._edited("timestep", gui.add_number("timestep [s]", self._option("timestep")))
             self._edited("iterations", gui.add_number("iterations", self._option("iterations"), step=1))
             self._edited("tolerance", gui.add_number("tolerance", self._option("tolerance")))
@@ -40,6 +43,16 @@ class Options:
 
         self.controls.on(f"option {name}", handle, set_option)
         self.controls.follows(handle, lambda: self._option(name))
+
+    def _lcp_solvers(self) -> tuple[str, ...]:
+        """Returns the names of the built-in LCP solvers, the registered ones, and the model's."""
+        names = self.controls.model.opt.choices("lcp_solver")
+        return tuple(dict.fromkeys((*names, self._option("lcp_solver"))))
+
+    def _show_lcp_solvers(self, handle: Any) -> None:
+        """Lists solvers that were registered meanwhile."""
+        if tuple(handle.options) != (names := self._lcp_solvers()):
+            handle.options = names
 
     def _option(self, name: str) -> Any:
         """Returns an option's value in the format of its control."""

@@ -16,7 +16,7 @@ from featherlane.engine.model.history import empty_history
 from featherlane.engine.model.limits import check_field
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.sleep import AWAKE
-from featherlane.engine.simulation.batch.expanded import Entries, Expanded, RowSource, dependent
+from featherlane.engine.simulation.batch.expanded import Entries, Expanded, Lender, RowSource, dependent
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.engine.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
@@ -94,14 +94,14 @@ class WorldArrays:
         self.revision += 1
         self._row_views.clear()
 
-    def move_into(self, rows: RowSource) -> None:
-        """Moves all arrays, and those allocated later, into parts of arrays that several batches share."""
+    def move_into(self, rows: RowSource, lender: Lender | None = None) -> None:
+        """Moves all arrays, and those allocated later, into memory that others share; see `Expanded`."""
         self._source, self._has_values = rows, False
         for arrays in (self.rows, self.bound):
             for name, old in arrays.items():
                 arrays[name] = self._new(name)
                 arrays[name][...] = old
-        self.expanded.move_into(rows)
+        self.expanded.move_into(rows, lender)
         self._changed()
 
     # ---- arrays ------------------------------------------------------------------------------------------------------
@@ -127,6 +127,11 @@ class WorldArrays:
                 rows[...] = np.nan
             self._changed()
         return self.bound[name]
+
+    @property
+    def refreshed(self) -> dict[str, np.ndarray]:
+        """Returns the bound outputs that steps and forward passes store; inverse dynamics stores the others."""
+        return {name: rows for name, rows in self.bound.items() if DATA[name].stage != "inverse"}
 
     def expand(self, name: str) -> np.ndarray:
         """Returns the array of a model field, which differs by world from now on."""
@@ -170,6 +175,7 @@ class WorldArrays:
         """Uses the per-world model fields of another batch, whose models have the same sizes."""
         for name, rows in other.expanded.items():
             if self.expanded.get(name) is not rows:
+                self.expanded.tracked.pop(name, None)
                 self.expanded[name] = rows
                 self._changed()
 

@@ -20,7 +20,8 @@ from numpy.typing import DTypeLike
 from featherlane.engine.lanes.cores import cores, pinned_cores
 from featherlane.engine.model.arguments import instance, whole_argument
 from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.arrays import RowSource, WorldArrays, precision
+from featherlane.engine.simulation.batch.arrays import WorldArrays, precision
+from featherlane.engine.simulation.batch.expanded import Lender, RowSource
 from featherlane.engine.simulation.batch.failure import Failure
 from featherlane.engine.simulation.batch.recorder import Recorder
 from featherlane.engine.simulation.batch.runner import Runner
@@ -151,11 +152,11 @@ class Batch(WorldQueries):
         instance("restore", kept, Mapping, "the result of checkpoint()")
         self._restore([self.arrays.checked_checkpoint(kept)])
 
-    def move_into(self, rows: RowSource) -> None:
-        """Moves all arrays into parts of arrays that several batches share (`MixedBatch`)."""
+    def move_into(self, rows: RowSource, lender: Lender | None = None) -> None:
+        """Moves all arrays into memory that others share, such as a `MixedBatch`; see `Expanded`."""
         for name in self.arrays.rows.keys() | self.arrays.bound.keys():
             self.__dict__.pop(name, None)  # a view of the old array
-        self.arrays.move_into(rows)
+        self.arrays.move_into(rows, lender)
 
     def __getstate__(self):
         return {"arrays": self.arrays, "runner": self.runner}

@@ -21,6 +21,7 @@ NO_CHANGES: Mapping[str, Entries] = {}
 
 
 RowSource = Callable[[Field], np.ndarray]  # returns rows (nworld, n, ...) of a field in memory that others share
+Lender = Callable[[Field], TrackedArray]  # returns the array that users reach, of which such rows are a part
 
 
 class Expanded(dict[str, np.ndarray]):
@@ -33,48 +34,53 @@ class Expanded(dict[str, np.ndarray]):
         rows: fields that differ already.
 
     Attributes:
-        source: returns the memory of new fields, which several batches share; None: each field has separate memory.
+        source: returns the memory of new fields, which others share; None: each field has separate memory.
+        lender: returns the arrays that users reach instead of the rows; None: they reach the rows.
     """
 
     def __init__(self, model: Model, nworld: int, dtype: np.dtype, rows: dict[str, np.ndarray] | None = None):
         super().__init__(rows or {})
         self.model, self.nworld, self.dtype = model, nworld, dtype
         self.source: RowSource | None = None
+        self.lender: Lender | None = None
         self.tracked = {name: TrackedArray(array) for name, array in self.items()}
         self.edited = set(self)
 
     def __reduce__(self):
         return Expanded, (self.model, self.nworld, self.dtype, {name: rows.copy() for name, rows in self.items()})
 
-    def move_into(self, source: RowSource) -> None:
-        """Moves all fields, and those added later, into parts of arrays that several batches share."""
-        self.source = source
-        for name, old in tuple(self.items()):
-            self[name] = source(MODEL[name])
-            self[name][...] = old
-            self.tracked[name] = TrackedArray(self[name])
+    def _new(self, field: Field) -> np.ndarray:
+        """Returns separate memory of a field."""
+        return np.empty((self.nworld, *self.model.__dict__[field.name].shape), field.stored_as(self.dtype))
 
-    def add(self, name: str) -> None:
-        """Adds rows of a field, initialized with the model's values."""
-        value = self.model.__dict__[name]
-        if self.source is None:
-            dtype = MODEL[name].stored_as(self.dtype)
-            self[name] = np.array(np.broadcast_to(value, (self.nworld, *value.shape)), dtype, order="C")
-        else:
-            self[name] = self.source(MODEL[name])
-            self[name][...] = value
+    def move_into(self, source: RowSource, lender: Lender | None) -> None:
+        """Moves all fields, and those added later, into memory that others share."""
+        self.source, self.lender = source, lender
+        for name, old in tuple(self.items()):
+            self.add(name, old)
+
+    def add(self, name: str, values: np.ndarray | None = None) -> None:
+        """Adds rows of a field, initialized with values; None: the model's."""
+        field = MODEL[name]
+        self[name] = (self.source or self._new)(field)
+        self[name][...] = self.model.__dict__[name] if values is None else values
+        self.tracked[name] = TrackedArray(self[name], None if self.lender is None else self.lender(field))
 
     def lend(self, name: str) -> np.ndarray:
         """Returns the rows of a field for a user, who may write to them."""
-        if name not in self.tracked:
+        if name not in self.tracked:  # rows of another batch, see `WorldArrays.share_expanded`
             self.tracked[name] = TrackedArray(self[name])
         view = self.tracked[name].view
         self.edited.add(name)
         return view
 
-    def check_edits(self) -> None:
-        """Raises an error for values that fields cannot hold; see `Model.check_edits`."""
-        check_edited(self.tracked, self.edited, functools.partial(check_field, self.model, worlds=True))
+    def check_edits(self) -> set[str]:
+        """Checks the fields that users may have written to; returns the changed ones.
+
+        Raises:
+            ModelError: a value that a field cannot hold; see `Model.check_edits`.
+        """
+        return check_edited(self.tracked, self.edited, functools.partial(check_field, self.model, worlds=True))
 
     def own(self, name: str, at: np.ndarray) -> np.ndarray:
         """Returns a real model field of the named worlds, expanded or not, (n, ...) float64."""

@@ -19,13 +19,12 @@ from featherlane.engine.model.model import Model
 from featherlane.engine.model.set_const import model_of_world
 from featherlane.engine.model.variant import values_of
 from featherlane.engine.simulation.batch.arrays import LASTING
-from featherlane.engine.simulation.batch.reduction import Reduction, over_worlds
-from featherlane.engine.simulation.batch.rollout_request import Record, RolloutRequest
+from featherlane.engine.simulation.batch.rollout_request import RolloutRequest
 from featherlane.engine.simulation.batch.runner import EVERY, Share, roll_shares, run_shares, stage_number
 from featherlane.engine.simulation.batch.worlds import Worlds
 from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.world.data import Data
-from featherlane.engine.simulation.world.recordings import Control, inputs_of_rollout
+from featherlane.engine.simulation.world.recordings import inputs_of_rollout
 from featherlane.errors import ModelError
 
 FOR_ALL = (int, str, type(None))  # types of a keyframe for all worlds of a call
@@ -100,26 +99,15 @@ class GroupedWorlds(Worlds):
         if self.groups[0].arrays.bound:
             self.forward(ids)
 
-    def rollout(
-        self,
-        nstep: int,
-        control: Control | None = None,
-        record: Record = ("qpos",),
-        *,
-        ids: ArrayLike | None = None,
-        out: Mapping[str, np.ndarray] | None = None,
-        reduce: Reduction | None = None,
-    ) -> dict[str, np.ndarray]:
-        chosen = self._ids(ids)
+    def _rollout(self, request: RolloutRequest) -> dict[str, np.ndarray]:
+        chosen, how = request.chosen, request.reduction
         if len(self.groups) > 1 and (np.diff(chosen) < 0).any():
             raise ModelError("ids: got numbers that do not ascend, allowed are ascending world numbers")
-        request = RolloutRequest(self, nstep, control, record, chosen, out, reduce)
         if request.cameras or request.is_driven:
             request.run_step_by_step()
         else:
-            self._roll(request.nstep, chosen, control, request.fields)
-        how = request.reduction
-        return request.result if how is None else over_worlds(how, request.result, chosen)
+            self._roll(request.nstep, chosen, request.control, request.fields)
+        return request.result if how is None else how.over(request.result, chosen)
 
     def _roll(self, nstep: int, chosen: np.ndarray, control: Any, out: dict[str, np.ndarray]) -> None:
         """Runs steps with given controls or a kernel, and records into parts of padded arrays."""

@@ -30,7 +30,7 @@ from featherlane.engine.simulation.batch.failure import Failure
 from featherlane.engine.simulation.batch.groups import GroupedWorlds
 from featherlane.engine.simulation.batch.padded import PaddedArrays
 from featherlane.engine.simulation.tile.fields import DATA
-from featherlane.engine.simulation.world.recordings import BINDABLE, check_field_name
+from featherlane.engine.simulation.world.recordings import BINDABLE, WHOLE, check_field_name, integers
 from featherlane.engine.simulation.world.state import state_size
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 
@@ -100,8 +100,8 @@ class MixedBatch(GroupedWorlds):
         own["nthread"], own["dtype"] = groups[0].nthread, groups[0].dtype
         padded = PaddedArrays([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype)
         for k, group in enumerate(groups):
-            group.move_into(lambda field, k=k: padded.rows_of(field, k))
-        own["_padded"], own["_lent"] = padded, {}
+            group.move_into(lambda field, k=k: padded.rows_of(field, k), padded.tracked)
+        own["_padded"] = padded
         own["starts"], own["group"], own["nworld"] = padded.starts, padded.group, int(padded.starts[-1])
         for group in groups[1:]:
             group.runner.plans.team = groups[0].runner.plans.team  # all groups share one team of threads
@@ -117,7 +117,8 @@ class MixedBatch(GroupedWorlds):
         if name == "model":
             raise UnknownAttributeError("mixed batch has no attribute 'model': its models are batch.models")
         if name in STATE or name in REPORTS or name in BINDABLE:
-            return self._view(name, [getattr(group, name) for group in self.groups])  # or raises its error
+            view = self._view(name, [getattr(group, name) for group in self.groups])  # or raises its error
+            return integers(view) if name in WHOLE else view
         raise UnknownAttributeError(
             f"mixed batch has no attribute {name!r}{near(name, BINDABLE)}; see also batch.groups"
         )
@@ -172,10 +173,9 @@ class MixedBatch(GroupedWorlds):
         return Failure.numbered([group.failures for group in self.groups], self.starts)
 
     def expand(self, name: str) -> np.ndarray:
-        key = str(name).replace("opt.", "opt_")
-        # the parts of the groups: each is checked for edits while a reference to it exists
-        self._lent[key] = [group.expand(name) for group in self.groups]
-        return self._padded.array(key)
+        for group in self.groups:
+            group.expand(name)  # checked for edits while a user holds the padded array
+        return self._padded.tracked(MODEL[str(name).replace("opt.", "opt_")]).view
 
     # ---- cameras and scans -------------------------------------------------------------------------------------------
     def _shares(self, kind: str, request: Callable[[int, int], Any], chosen: np.ndarray) -> tuple[Any, Iterable[tuple]]:

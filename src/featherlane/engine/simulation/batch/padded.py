@@ -16,6 +16,7 @@ import numpy as np
 
 from featherlane.engine.lanes import Field
 from featherlane.engine.model.fields import MODEL
+from featherlane.engine.model.write_detection import TrackedArray
 from featherlane.engine.simulation.tile.fields import DATA
 
 
@@ -41,6 +42,7 @@ class PaddedArrays:
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(int)
         self.group = np.repeat(np.arange(len(counts)), counts)
         self.sizes, self.dtype, self._arrays = list(sizes), dtype, dict[str, np.ndarray]()
+        self._tracked: dict[str, TrackedArray] = {}
 
     def split(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:
         """Returns the groups of these worlds, the worlds' numbers in the group, and their indices in `chosen`."""
@@ -59,6 +61,12 @@ class PaddedArrays:
             shape = int(self.starts[-1]), *self.dims(name)
             self._arrays[name] = np.zeros(shape, declared(name).stored_as(self.dtype))
         return self._arrays[name]
+
+    def tracked(self, field: Field) -> TrackedArray:
+        """Returns the padded array of a field with the state of its user references."""
+        if field.name not in self._tracked:
+            self._tracked[field.name] = TrackedArray(self.array(field.name))
+        return self._tracked[field.name]
 
     def cut(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:
         """Returns a view of the used entries of padded rows (..., n, ...) of a group's worlds."""

@@ -98,7 +98,7 @@ class Plans:
         fields = {t.field for t in kinds["record"] if t.layout is DATA}
         if store is not None:
             kinds["store"] = [*transfers(run_tiles, self._stored()), *transfers(loop, store)]
-            fields, memory = set(self.arrays.bound), self.pair_memory()
+            fields, memory = set(self.arrays.refreshed), self.pair_memory()
         plan = Plan(workspaces, kinds, n, step_flags(self.model, self.arrays.nworld, fields), loop, memory, sizes)
         workspaces[0].calls.require(loop)
         return plan
@@ -130,7 +130,7 @@ class Plans:
         if memory_key and self._rows_plan and self._rows_plan[0] == memory_key:
             return self._rows_plan[1]
         record = transfers(run_tiles, taken)
-        fields = self.arrays.bound.keys() | {t.field for t in record} | (control.fields if control else set())
+        fields = self.arrays.refreshed.keys() | {t.field for t in record} | (control.fields if control else set())
         kinds = {"load": self._load((*LASTING, *COUNTS)), "control": transfers(run_tiles, brought)}
         kinds["record"] = record + (transfers(run_tiles, recorder.written(self.arrays)) if recorder else [])
         kinds["store"] = transfers(run_tiles, self._stored(forward))
@@ -162,7 +162,7 @@ class Plans:
         Inputs are stored, too: a rollout sets controls, and the reset of a world clears its inputs.
         """
         rows, lasts = self.arrays.rows, () if forward else (*EVOLVING, *SLEEP_ROWS, *MOCAP, *DROPPED)
-        return {name: rows[name] for name in (*lasts, *REPORTED) if name in rows} | self.arrays.bound
+        return {name: rows[name] for name in (*lasts, *REPORTED) if name in rows} | self.arrays.refreshed
 
     def _load(self, names) -> list[Transfer]:
         """Returns transfers of the batch's fields and of per-world model fields into tiles."""

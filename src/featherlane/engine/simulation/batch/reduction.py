@@ -33,80 +33,74 @@ class Histogram(NamedTuple):
     edges: tuple[float, ...]
 
 
-Reduction = str | Histogram
+class Reduction(NamedTuple):
+    """A checked reduction over worlds: `mean`, `sum`, `min` or `max`, or a `Histogram`."""
 
+    how: str | Histogram
 
-def checked_reduction(reduction: Any) -> Reduction:
-    """Returns a reduction, given by name or as a `Histogram`.
+    @classmethod
+    def of(cls, how: Any) -> Reduction:
+        """Returns a reduction, given by name or as a `Histogram`.
 
-    Raises:
-        ModelError: an unknown name; edges that do not ascend.
-    """
-    if isinstance(reduction, Histogram):
-        edges = reals("edges", reduction.edges, EDGES)
-        if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():
-            raise ModelError(f"edges: got {described(reduction.edges)}, allowed {EDGES}")
-        return Histogram(tuple(edges.tolist()))
-    if not isinstance(reduction, str) or reduction not in NAMES:
-        raise ModelError(
-            f"reduce: got {reduction!r}, allowed are {', '.join(NAMES)} and Histogram{near(reduction, NAMES)}"
-        )
-    return reduction
+        Raises:
+            ModelError: an unknown name; edges that do not ascend.
+        """
+        if isinstance(how, Histogram):
+            edges = reals("edges", how.edges, EDGES)
+            if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():
+                raise ModelError(f"edges: got {described(how.edges)}, allowed {EDGES}")
+            return cls(Histogram(tuple(edges.tolist())))
+        if not isinstance(how, str) or how not in NAMES:
+            raise ModelError(f"reduce: got {how!r}, allowed are {', '.join(NAMES)} and Histogram{near(how, NAMES)}")
+        return cls(how)
+
+    def partial(self, rows: np.ndarray, worlds: np.ndarray) -> Any:
+        """Returns a node's partial reduction of its worlds.
+
+        Args:
+            rows: (n, ...) values.
+            worlds: (n,) numbers of the worlds among all.
+        """
+        if isinstance(self.how, Histogram):
+            return _counts(rows, np.asarray(self.how.edges))
+        if self.how in ("min", "max"):
+            if not len(rows):
+                return None
+            return rows.min(axis=0) if self.how == "min" else rows.max(axis=0)
+        return len(rows), _blocks(rows, worlds)
+
+    def merged(self, parts: Sequence[Any]) -> np.ndarray:
+        """Merges the partial reductions of nodes, which have at least one world together."""
+        if isinstance(self.how, Histogram):
+            return np.sum(parts, axis=0)
+        if self.how in ("min", "max"):
+            some = [part for part in parts if part is not None]
+            return (np.minimum if self.how == "min" else np.maximum).reduce(some)
+        number = sum(n for n, _ in parts)
+        # + 0.0 turns -0 into 0, so that the sign of a zero does not depend on parts without worlds
+        total = _sum({key: value for _, blocks in parts for key, value in blocks.items()}) + 0.0
+        return total / number if self.how == "mean" else total
+
+    def over(self, recorded: Mapping[str, np.ndarray], worlds: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns reductions of recordings (n, nstep, ...) of the worlds with these numbers, by field."""
+        return {name: self.merged([self.partial(rows, worlds)]) for name, rows in recorded.items()}
 
 
 def check_rollout(reduction: Any, out: Any, nworld: int) -> Reduction | None:
     """Checks the arguments `reduce` and `out` of a rollout of nworld worlds; returns the reduction.
 
     Raises:
-        ModelError: as `checked_reduction` does; `out` is not a mapping, or given with a reduction; no world to reduce.
+        ModelError: as `Reduction.of` does; `out` is not a mapping, or given with a reduction; no world to reduce.
     """
     instance("out", out, Mapping | None, "a dict of arrays by name")
     if reduction is None:
         return None
     if out is not None:
         raise ModelError("out: got arrays, allowed with reduce is None")
-    how = checked_reduction(reduction)
+    how = Reduction.of(reduction)
     if not nworld:
         raise ModelError("ids: got no world, allowed with reduce is at least one")
     return how
-
-
-def over_worlds(reduction: Reduction, recorded: Mapping[str, np.ndarray], worlds: np.ndarray) -> dict[str, np.ndarray]:
-    """Returns reductions of recordings (n, nstep, ...) of the worlds with these numbers, by field."""
-    return {
-        name: merged_reduction(reduction, [partial_reduction(reduction, rows, worlds)])
-        for name, rows in recorded.items()
-    }
-
-
-def partial_reduction(reduction: Reduction, rows: np.ndarray, worlds: np.ndarray) -> Any:
-    """Returns a node's partial reduction of its worlds.
-
-    Args:
-        reduction: the reduction.
-        rows: (n, ...) values.
-        worlds: (n,) numbers of the worlds among all.
-    """
-    if isinstance(reduction, Histogram):
-        return _counts(rows, np.asarray(reduction.edges))
-    if reduction in ("min", "max"):
-        if not len(rows):
-            return None
-        return rows.min(axis=0) if reduction == "min" else rows.max(axis=0)
-    return len(rows), _blocks(rows, worlds)
-
-
-def merged_reduction(reduction: Reduction, parts: Sequence[Any]) -> np.ndarray:
-    """Merges the partial reductions of nodes, which have at least one world together."""
-    if isinstance(reduction, Histogram):
-        return np.sum(parts, axis=0)
-    if reduction in ("min", "max"):
-        some = [part for part in parts if part is not None]
-        return (np.minimum if reduction == "min" else np.maximum).reduce(some)
-    number = sum(n for n, _ in parts)
-    # + 0.0 turns -0 into 0, so that the sign of a zero does not depend on parts without worlds
-    total = _sum({key: value for _, blocks in parts for key, value in blocks.items()}) + 0.0
-    return total / number if reduction == "mean" else total
 
 
 def _counts(rows: np.ndarray, edges: np.ndarray) -> np.ndarray:

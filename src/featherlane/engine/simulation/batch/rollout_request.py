@@ -48,7 +48,6 @@ class RolloutRequest:
         batch: the batch: a `Batch`, a `MixedBatch` or a distributed batch.
         nstep, control, record, out, reduce: as of `Worlds.rollout`.
         chosen: (n,) the worlds.
-        whole: whether a reduction is computed from whole recordings; else `result` has no worlds then.
 
     Attributes:
         names, cameras: what is recorded.
@@ -59,7 +58,7 @@ class RolloutRequest:
         ModelError, UnknownNameError, UnsupportedFeatureError: as `Worlds.rollout` and `Worlds.render` do.
     """
 
-    def __init__(self, batch: Any, nstep: int, control: Any, record: Any, chosen: np.ndarray, out, reduce, whole=True):
+    def __init__(self, batch: Any, nstep: int, control: Any, record: Any, chosen: np.ndarray, out, reduce):
         self.batch, self.control, self.chosen = batch, control, chosen
         self.nstep = whole_argument("nstep", nstep, 1)
         self.reduction: Reduction | None = check_rollout(reduce, out, len(chosen))
@@ -67,7 +66,7 @@ class RolloutRequest:
         for name in self.names:
             for model in batch.models:
                 check_bindable(model, "record", name)
-        self.lead = (len(chosen), self.nstep) if whole or self.reduction is None else (0, 0)
+        self.lead = (len(chosen), self.nstep) if batch.records_whole or self.reduction is None else (0, 0)
         self.images: dict[str, np.ndarray] = {}
         self._add_images(out or {})
         rest = out and {name: rows for name, rows in out.items() if name not in self.images}

@@ -11,18 +11,17 @@ from numpy.typing import ArrayLike
 
 from featherlane.engine.model.assignment import assign, flag, is_mixed
 from featherlane.engine.model.fields import MODEL
-from featherlane.engine.model.in_use import DECIDING, in_use
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.names import NamedAccess
 from featherlane.engine.model.variant import group_of, values_of
 from featherlane.engine.simulation.batch.arrays import LASTING, ON_DEMAND, SLEEP_ROWS, STATE, WorldArrays, not_kept
-from featherlane.engine.simulation.batch.expanded import Entries, dependent
+from featherlane.engine.simulation.batch.expanded import Entries, Expanded, dependent
 from featherlane.engine.simulation.batch.groups import GroupedWorlds
 from featherlane.engine.simulation.batch.runner import Runner
 from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.world.contacts import Contacts, takes_contacts
-from featherlane.engine.simulation.world.recordings import BINDABLE, check_bindable
+from featherlane.engine.simulation.world.recordings import BINDABLE, WHOLE, check_bindable, integers
 from featherlane.engine.simulation.world.user_contacts import given_fields
 from featherlane.errors import ModelError, UnknownAttributeError, near, page
 
@@ -39,6 +38,8 @@ class WorldFields(GroupedWorlds, NamedAccess):
 
     def __getattr__(self, name: str) -> Any:
         arrays = self.__dict__.get("arrays")
+        if arrays is not None and name in WHOLE:
+            return self._count(name)
         if arrays is not None and (name in arrays.rows or name in ON_DEMAND or name in SLEEP_ROWS):
             # stored as an ordinary attribute from now on, which is read twenty times as fast
             self.__dict__[name] = shown = DATA[name].public(arrays.lasting(name))
@@ -67,6 +68,10 @@ class WorldFields(GroupedWorlds, NamedAccess):
 
     def bind(self, name: str) -> np.ndarray:
         check_bindable(self.model, "bind", name)
+        if name in WHOLE and name in self.arrays.rows:
+            view = DATA[name].public(self.arrays.rows[name]).view()
+            view.flags.writeable = False
+            return view
         if name in LASTING or name in self.arrays.rows:
             return getattr(self, name)
         return self._bind(name)
@@ -78,9 +83,20 @@ class WorldFields(GroupedWorlds, NamedAccess):
             return self.__dict__[name]
         view = DATA[name].public(array).view()
         view.flags.writeable = False
-        if name != "sensordata":  # reading all sensors raises an error that names the unsupported ones
+        # reading all sensors raises an error that names the unsupported ones; counts are read as integers
+        if name != "sensordata" and name not in WHOLE:
             self.__dict__[name] = view
         return view
+
+    def _count(self, name: str) -> np.ndarray:
+        """Returns a count of each world, (nworld,) int64."""
+        rows = self.arrays.rows.get(name)
+        if rows is None:
+            self._check_kept(name)
+            rows = self.arrays.bound[name]
+            if np.isnan(rows).any():
+                raise not_kept(name)
+        return integers(DATA[name].public(rows))
 
     def _check_kept(self, name: str) -> None:
         """Raises an error if calls do not keep the values of an output."""
@@ -150,11 +166,8 @@ class WorldFields(GroupedWorlds, NamedAccess):
         """
         chosen, group = self._ids(ids), group_of(self.model.variants, "get_variant", geom)
 
-        def values(name: str) -> np.ndarray:
-            rows = self.arrays.expanded.get(name)
-            return self.model.__dict__[name][None] if rows is None else rows[chosen]
-
-        return np.array(list(group))[group.nearest(values, len(chosen))]
+        found = group.nearest(lambda name: self.arrays.expanded.own(name, chosen), len(chosen))
+        return np.array(list(group))[found]
 
     # ---- given contacts ----------------------------------------------------------------------------------------------
     @takes_contacts
@@ -193,14 +206,14 @@ class WorldFields(GroupedWorlds, NamedAccess):
         replace: ArrayLike,
         count: ArrayLike | None,
         ids: np.ndarray,
-        expanded: Mapping[str, np.ndarray],
+        expanded: Expanded,
     ) -> dict[str, np.ndarray]:
         """Returns what `give_contacts` would store in worlds of another batch of this model.
 
         Args:
             contacts, replace, count: as for `give_contacts`.
             ids: (n,) the worlds.
-            expanded: per-world model fields of that batch, (nworld, ...) by name.
+            expanded: per-world model fields of that batch.
 
         Returns:
             field -> (n, ...) rows in this batch's dtype.
@@ -209,13 +222,9 @@ class WorldFields(GroupedWorlds, NamedAccess):
             ModelError: as in `give_contacts`.
         """
 
-        def values(name: str) -> np.ndarray:
-            rows = expanded.get(name)
-            return self.model.__dict__[name][None] if rows is None else rows[ids]
-
-        used = {} if expanded.keys().isdisjoint(DECIDING) else in_use(self.model, expanded)
-        adhesive = used.get("flg_adhesion", self.model.flg_adhesion)
-        rows = given_fields(self.model, self.ngiven, len(ids), values, adhesive, replace, count, contacts)
+        adhesive = expanded.in_use().get("flg_adhesion", self.model.flg_adhesion)
+        own = lambda name: expanded.own(name, ids)  # noqa: E731
+        rows = given_fields(self.model, self.ngiven, len(ids), own, adhesive, replace, count, contacts)
         return {name: value.astype(self.dtype) for name, value in rows.items()}
 
     def clear_given_contacts(self, ids: ArrayLike | None = None) -> None:

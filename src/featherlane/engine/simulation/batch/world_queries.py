@@ -64,23 +64,24 @@ class WorldQueries(WorldFields):
     def _scanned(self, request: ScanRequest, chosen: np.ndarray, out: np.ndarray | None = None) -> list[np.ndarray]:
         return scan_of(self, request, chosen, out)
 
-    def inverse(self, qacc: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> np.ndarray:
+    def inverse(self, qacc: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> None:
         """Computes inverse dynamics: the external force that gives each world an acceleration in its present state.
+
+        Writes `qfrc_inverse` (nworld, nv) [N, N m] of these worlds, as `fl.inverse` does, and binds it.  No other
+        method changes it.  State and other bound outputs do not change.
 
         Args:
             qacc: accelerations [m/s^2, rad/s^2] that broadcast to (n, nv) for the n worlds of the call.  None: the
                 accelerations of forward dynamics; the result is then the sum of applied and actuator forces.
             ids: the worlds; None for all.
 
-        Returns:
-            qfrc_inverse (n, nv) [N, N m], as `fl.inverse` computes it.  State and bound outputs do not change.
-
         Raises:
             ModelError: an invalid shape, non-numeric values; as `fl.inverse` does.
         """
         check_inverse(self.model)
         chosen = self._ids(ids)
-        return self.query(Accelerations(self.model, len(chosen), self.dtype, qacc), chosen)["qfrc_inverse"]
+        found = self.query(Accelerations(self.model, len(chosen), self.dtype, qacc), chosen)["qfrc_inverse"]
+        self.arrays.output("qfrc_inverse")[chosen] = found
 
     def ray(
         self,

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from featherlane.engine.model.enums import State
 from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.reduction import Reduction
-from featherlane.engine.simulation.batch.rollout_request import Record
+from featherlane.engine.simulation.batch.reduction import Histogram
+from featherlane.engine.simulation.batch.rollout_request import Record, RolloutRequest
 from featherlane.engine.simulation.batch.sensing import Sensing
 from featherlane.engine.simulation.tile.fields import STATUS
 from featherlane.engine.simulation.world.data import Data
@@ -38,6 +38,7 @@ class Worlds(Sensing):
     """
 
     failures: list[Any]
+    records_whole = True  # whether a reduced rollout first records all worlds
 
     if TYPE_CHECKING:
 
@@ -215,7 +216,7 @@ class Worlds(Sensing):
         *,
         ids: ArrayLike | None = None,
         out: Mapping[str, np.ndarray] | None = None,
-        reduce: Reduction | None = None,
+        reduce: str | Histogram | None = None,
     ) -> Any:
         """Advances worlds by nstep steps and records fields after each.
 
@@ -249,6 +250,10 @@ class Worlds(Sensing):
 
         Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as in MuJoCo).
         """
+        return self._rollout(RolloutRequest(self, nstep, control, record, self._ids(ids), out, reduce))
+
+    def _rollout(self, request: RolloutRequest) -> Any:
+        """Runs a checked rollout."""
         ...
 
     # ---- worlds and states -------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -25,15 +26,28 @@ PART = 4096  # texels' addresses are passed in two parts, since float32 holds in
 _loaded: WeakKeyDictionary[Model, tuple[Any, np.ndarray, np.ndarray, np.ndarray]] = WeakKeyDictionary()
 
 
-def geom_colours(mj: mujoco.MjModel) -> np.ndarray:
-    """Returns colours (ngeom, 3) from 0 to 1; a geom without a colour has its material's.
+def geom_colours(mj: mujoco.MjModel, rgba: np.ndarray, material: np.ndarray) -> np.ndarray:
+    """Returns colours (..., ngeom, 3) from 0 to 1; a geom without a colour has its material's.
+
+    Args:
+        mj: the model with the materials.
+        rgba: (ngeom, 4) or (..., ngeom, 4) colours of geoms.
+        material: (ngeom,) or (..., ngeom) numbers of their materials, -1: none.
+
+    Raises:
+        ModelError: a number of a material that does not exist.
 
     Source: MuJoCo's XML reference, `rgba` of a geom.
     """
-    out, material = np.array(mj.geom_rgba, float), mj.geom_matid
-    unset = (material >= 0) & (mj.geom_rgba == UNSET).all(1)
-    out[unset] = mj.mat_rgba[material[unset]]
-    return np.ascontiguousarray(out[:, :3])
+    wrong = material[(material < -1) | (material >= mj.nmat)]
+    if wrong.size:
+        raise ModelError(f"geom_material: got {wrong[0]}, allowed are -1 to {mj.nmat - 1}")
+    shape = np.broadcast_shapes(material.shape, rgba.shape[:-1])
+    material, rgba = np.broadcast_to(material, shape), np.broadcast_to(rgba, (*shape, 4))
+    unset = (material >= 0) & (rgba == UNSET).all(-1)
+    out = np.array(np.clip(rgba[..., :3], 0.0, 1.0), float)
+    out[unset] = mj.mat_rgba[material[unset], :3]
+    return out
 
 
 def _texels(mj: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
@@ -139,10 +153,8 @@ def _lights(mj: mujoco.MjModel) -> np.ndarray:
     return out
 
 
-def _colours(model: Model, colours, nworld: int) -> np.ndarray:
+def _checked_colours(model: Model, colours: Any, nworld: int) -> np.ndarray:
     """Returns colours of geoms (nworld or 1, ngeom, 3), checked."""
-    if colours is None:
-        return geom_colours(model.mj_model)[None]
     given = reals("geom_rgb", colours, "are numbers from 0 to 1")
     if given.shape[-2:] != (model.ngeom, 3) or given.shape[:-2] not in ((), (nworld,)):
         raise ModelError(
@@ -158,9 +170,12 @@ class Appearance:
 
     Args:
         model: the model; its `mj_model` has the appearance.
-        colours: colours of geoms (ngeom, 3) or (nworld, ngeom, 3) from 0 to 1 that replace the model's; None: these.
+        colours: colours of geoms (ngeom, 3) or (nworld, ngeom, 3) from 0 to 1 that replace those of the fields; None:
+            these.
         nworld: worlds of the batch.
         chosen: (n,) numbers of the worlds of the call.
+        field: function that returns a field of the model by name: (ngeom, ...), or (n, ngeom, ...) if it differs by
+            world.
 
     Attributes:
         sizes: addresses and sizes that kernels take.
@@ -169,11 +184,16 @@ class Appearance:
         ModelError: a texture without complete data, or wrong colours.
     """
 
-    def __init__(self, model: Model, colours, nworld: int, chosen: np.ndarray):
+    def __init__(self, model: Model, colours: Any, nworld: int, chosen: np.ndarray, field: Callable[[str], np.ndarray]):
         mj = model.mj_model
         texels, start, triangles = _images(model)
-        each = _colours(model, colours, nworld)
-        self.colours = each[chosen] if len(each) > 1 else each
+        if colours is None:
+            material = field("geom_material").astype(int)
+            found = geom_colours(mj, field("geom_rgba"), material)
+            self.colours = found if found.ndim == 3 else found[None]
+        else:
+            each = _checked_colours(model, colours, nworld)
+            self.colours = each[chosen] if len(each) > 1 else each
         self.tables = {
             "texels": texels,
             "triangles": triangles,

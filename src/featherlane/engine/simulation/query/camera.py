@@ -70,7 +70,8 @@ class Camera:
         geomgroup, near, far: as for `Batch.render`.
         noise: noise of depth images; None: none.
         geom_rgb: red, green and blue of geoms from 0 to 1 that replace those of `geom_rgba` and of materials,
-            (ngeom, 3), or (nworld, ngeom, 3) for each world of the batch; None: the model's.
+            (ngeom, 3), or (nworld, ngeom, 3) for each world of the batch; None: those of each world
+            (`batch.expand("geom_rgba")`).
 
     Raises:
         ModelError: an unknown output or a size that is not positive.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ class Pairs(Query):
             ) from None
         if nworld is not None and len(shape) > 2:
             raise ModelError(f"geom1, geom2: got shape {shape}, allowed is what broadcasts to (n, npair)")
-        self.shared = {"distance.limit": bounded("distmax", distmax, 0.0)}
+        self.shared = {"distance.limit": bounded("distmax", distmax, 0.0, math.inf)}
         self.geom = np.empty((*shape, 2), dtype)
         self.geom[..., 0], self.geom[..., 1] = first, second
         self._check_types(model)

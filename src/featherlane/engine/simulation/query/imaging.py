@@ -43,7 +43,8 @@ def images_of(batch: Any, camera: Camera, chosen: np.ndarray) -> tuple[Images, l
     index = index_of(model, "camera", camera.camera)
     check_geoms(model, camera.geomgroup, True)
     clip = clip_distances(model, camera.near, camera.far)
-    look = Appearance(model, camera.geom_rgb, batch.nworld, chosen) if "rgb" in camera.names else None
+    field = lambda name: batch.arrays.expanded.shared_or_own(name, chosen)  # noqa: E731
+    look = Appearance(model, camera.geom_rgb, batch.nworld, chosen, field) if "rgb" in camera.names else None
     seeds = None if noise is None else noise.seeds(batch.nworld)[chosen]
     found, black = empty_images(camera.names, len(chosen), size), list[int]()
     each = max(1, PIXELS // int(np.prod(size)))

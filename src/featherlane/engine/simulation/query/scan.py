@@ -6,6 +6,7 @@ and ray.cutoff.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -212,7 +213,7 @@ class Scans(Query):
         poses = lambda: batch.query(Poses(model, 1, batch.dtype, PLACES), chosen[:1])  # noqa: E731
         placed = len(chosen) and PLACED.isdisjoint(batch.expanded_fields)
         tested, self.cells = divided(model, hit_geoms(model, request.geomgroup, True), poses if placed else None)
-        excluded, largest = excluded_body(model, request.bodyexclude), bounded("cutoff", request.cutoff, 0.0)
+        excluded, largest = excluded_body(model, request.bodyexclude), bounded("cutoff", request.cutoff, 0.0, math.inf)
         self.shared = {"camera.candidate": tested, "camera.ncandidate": len(tested)}
         self.shared |= {"ray.cutoff": min(largest, FAR)}
         n, packets = len(rays), -(-len(rays) // lanes)

@@ -33,21 +33,6 @@ def holds_turns(function: Callable[P, R]) -> Callable[P, R]:
     return function
 
 
-def stack_frames() -> Iterator[FrameType]:
-    """Iterates over the frames on the stacks of all threads.
-
-    `sys._current_frames` locks the list of threads and allocates objects.  Before Python 3.12 a garbage collection in
-    it can run a finalizer, and a thread that starts meanwhile waits for that lock forever (CPython issue 106883).  So
-    collections are disabled during it, within one bytecode.
-    """
-    calls = [(gc.disable,), (sys._current_frames,), (gc.enable,)] if gc.isenabled() else [(sys._current_frames,)]
-    for top in call_all(calls)[len(calls) // 2].values():
-        frame: FrameType | None = top
-        while frame is not None:
-            yield frame
-            frame = frame.f_back
-
-
 class Turn:
     """Grants the right to work on an object to one call at a time.
 
@@ -80,11 +65,34 @@ class Turn:
         """Returns whether a call is running."""
         return not self.token and self._is_on_a_stack()
 
+    @staticmethod
+    def stack_frames() -> Iterator[FrameType]:
+        """Iterates over the frames on the stacks of all threads.
+
+        `sys._current_frames` locks the list of threads and allocates objects.  Before Python 3.12 a garbage collection
+        in it can run a finalizer, and a thread that starts meanwhile waits for that lock forever (CPython issue
+        106883).  So collections are disabled during it, within one bytecode.
+        """
+        calls = [(gc.disable,), (sys._current_frames,), (gc.enable,)] if gc.isenabled() else [(sys._current_frames,)]
+        for top in call_all(calls)[len(calls) // 2].values():
+            frame: FrameType | None = top
+            while frame is not None:
+                yield frame
+                frame = frame.f_back
+
+    def hold(self, function: Callable[..., R], *arguments: Any) -> R:
+        """Calls a function while no other call works on the object.
+
+        Raises:
+            CallError: another call holds the turn.
+        """
+        return hold((self,), function, *arguments)
+
     def _is_on_a_stack(self, besides: FrameType | None = None) -> bool:
         """Returns whether a frame, other than `besides`, holds the turn."""
         return any(
             frame.f_code in _holders and self in frame.f_locals.get("turns", ())
-            for frame in stack_frames()
+            for frame in self.stack_frames()
             if frame is not besides
         )
 

@@ -6,7 +6,7 @@ A `Data` is a workspace of one world in float64: compiled stages and Python acce
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from featherlane.engine.simulation.tile.workspace import Workspace, in_use
 from featherlane.engine.simulation.user.sensor import plain_sensors, write_user_sensors
 from featherlane.engine.simulation.world.data_fields import DataFields
 from featherlane.engine.simulation.world.last_pass import LAST_PASS, kept_pass, unkept_step, unkept_steps
-from featherlane.engine.simulation.world.mujoco_data import read_mujoco, write_mujoco
+from featherlane.engine.simulation.world.mujoco_data import linked, read_mujoco, write_mujoco
 from featherlane.engine.simulation.world.recordings import (
     Control,
     check_bindable,
@@ -269,6 +269,24 @@ class Data(DataFields):
             RuntimeError: another thread is in a call of this data.
         """
         hold(self._turns, write_mujoco, self, mj_data, fields)
+
+    def shared_arrays(self, mj_data: Any, fields: Iterable[str]) -> list[tuple[Any, Any]]:
+        """Returns the memory of fields that this `Data` and an MjData both have, for copies that are often repeated.
+
+        `ours[:] = theirs` copies a field, as `from_mujoco` does, but without checks and locks.  The arrays are valid as
+        long as both objects exist and the model keeps its sizes.
+
+        Args:
+            mj_data: a `mujoco.MjData` of a model with the sizes of this one.
+            fields: names of fields; `time`, `warning`, `solver_niter` and `contact` are skipped.
+
+        Returns:
+            (ours, theirs) by field, flat and of equal size.
+
+        Raises:
+            TypeError, ModelError, UnsupportedFeatureError: as `to_mujoco`.
+        """
+        return linked("shared_arrays", self, mj_data, tuple(fields)).both
 
     def from_mujoco(self, mj_data: Any, fields: str | Sequence[str] | None = None) -> None:
         """Copies an MjData to this world: state, inputs, outputs, contacts and constraint rows.

@@ -14,13 +14,12 @@ from featherlane.engine.simulation.tile.call_lock import Turn, hold
 from featherlane.engine.simulation.tile.fields import DATA, STATUS, WANTED
 from featherlane.engine.simulation.tile.workspace import Workspace
 from featherlane.engine.simulation.world.contacts import Contacts, takes_contacts
-from featherlane.engine.simulation.world.recordings import check_bindable
+from featherlane.engine.simulation.world.recordings import WHOLE, check_bindable
 from featherlane.engine.simulation.world.rows import COLUMNS, contact_list, efc_column, row_counts
 from featherlane.engine.simulation.world.user_contacts import given_fields
 from featherlane.engine.solver.island import islands
 from featherlane.errors import MissingMethodError, ModelError, UnknownAttributeError, near
 
-WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # stored as reals because they differ by world
 REPORTED = ("report", "count")
 # integers are indices and addresses that compiled stages use without a check
 SETTABLE = {f.name for f in DATA.fields if f.kind == "real" and not f.is_number and f.role not in REPORTED} | {"time"}

@@ -147,26 +147,6 @@ def linked(call: str, data, mj_data: Any, fields: Any) -> Link:
     return kept
 
 
-def shared_arrays(data: Any, mj_data: Any, fields: Iterable[str]) -> list[tuple[Any, Any]]:
-    """Returns the memory of fields that a `Data` and an MjData both have, for copies that are often repeated.
-
-    `ours[:] = theirs` copies a field, as `Data.from_mujoco` does, but without checks and locks.  The arrays are valid
-    as long as both objects exist and the model keeps its sizes.
-
-    Args:
-        data: the `Data`.
-        mj_data: a `mujoco.MjData` of a model with the sizes of this one.
-        fields: names of fields; `time`, `warning`, `solver_niter` and `contact` are skipped.
-
-    Returns:
-        (ours, theirs) by field, flat and of equal size.
-
-    Raises:
-        TypeError, ModelError, UnsupportedFeatureError: as `Data.to_mujoco`.
-    """
-    return linked("shared_arrays", data, mj_data, tuple(fields)).both
-
-
 def _flat(ours: np.ndarray, theirs: np.ndarray) -> tuple[Any, Any]:
     """Returns two arrays of equal size, flat; as buffers if their types are equal, which are copied faster."""
     a, b = ours.reshape(-1), theirs.reshape(-1)

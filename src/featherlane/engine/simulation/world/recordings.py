@@ -17,6 +17,7 @@ from featherlane.errors import ModelError, near
 
 Control = ArrayLike | Mapping[str, ArrayLike] | Kernel | Callable[[Any, int], ArrayLike]  # of a rollout
 INPUTS = DATA.of("drive", "input")  # fields that the caller sets before each step
+WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # counts, stored as reals
 BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields of each world
 
 
@@ -28,6 +29,13 @@ def world_shape(model: Model, name: str, given_contacts: int = 0) -> tuple[int, 
         given_contacts: as of `featherlane.Batch`.
     """
     return DATA[name].dims(Workspace.sizes_of(model, given_contacts))
+
+
+def integers(counts: np.ndarray) -> np.ndarray:
+    """Returns stored counts as integers, a read-only copy."""
+    found = counts.astype(np.int64)
+    found.flags.writeable = False
+    return found
 
 
 def check_bindable(model: Model, call: str, name: Any) -> None:

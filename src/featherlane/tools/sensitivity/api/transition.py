@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.engine.model.arguments import LARGEST, bounded, whole_argument
+from featherlane.engine.model.arguments import bounded, whole_argument
 from featherlane.engine.model.assignment import broadcast_reals, flag
 from featherlane.engine.model.enums import Disable, Enable
 from featherlane.engine.model.model import Model, check_model
@@ -187,7 +187,7 @@ def check_differentiable(model: Model, data: Data | Batch, eps: float = 1e-6) ->
         allowed = "allowed is a Data or a Batch, as each of its groups is: f(group.model, group)"
         raise ArgumentTypeError(f"data: got a MixedBatch, {allowed}")
     check_model(model)
-    bounded("eps", eps, 0.0, LARGEST, above=True)
+    bounded("eps", eps, 0.0, above=True)
     if not isinstance(data, Batch):
         ready(model, data)
     elif data.model is not model:
