@@ -55,19 +55,6 @@ QUERIES = {
     "many rays": lambda m, d: q.ray(m, d, np.linspace((-1, 0, 5), (1, 0, 5), 100), (0, 0, -1)),
     "tendon_path": lambda m, d: q.tendon_path(m, d, "line"),
 }
-OF_BATCH = {
-    "jac": lambda b: b.jac((0.1, 0.2, 0.3), "arm"),
-    "jac_body": lambda b: b.jac_body("arm"),
-    "jac_site": lambda b: b.jac_site("tip"),
-    "jac_subtree_com": lambda b: b.jac_subtree_com("base"),
-    "jac_dot": lambda b: b.jac_dot((0.1, 0.2, 0.3), "arm"),
-    "angular_momentum_matrix": lambda b: b.angular_momentum_matrix("base"),
-    "object_velocity": lambda b: b.object_velocity(("site", "tip")),
-    "object_acceleration": lambda b: b.object_acceleration(("site", "tip")),
-    "full_m": lambda b: b.full_m(),
-    "geom_distance": lambda b: b.geom_distance("rod", "ball"),
-    "ray": lambda b: b.ray((0.1, 0.02, 5), (0, 0, -1)),
-}
 
 
 @pytest.fixture(scope="module")
@@ -125,16 +112,6 @@ def test_a_query_of_a_data_answers_for_the_present_state(model, what, passed):
         for name, call in QUERIES.items():
             expected = flat(call(own, fresh))
             assert flat(call(own, data)).tobytes() == expected.tobytes(), name
-
-
-@pytest.mark.parametrize("name", OF_BATCH)
-def test_a_query_of_a_data_equals_that_of_a_batch(model, name):
-    data, batch = moved(model), fl.Batch(model, 3)
-    batch.set_state(data.get_state())
-    expected = OF_BATCH[name](batch)
-    parts = expected if isinstance(expected, tuple) else (expected,)
-    expected = np.concatenate([np.ravel(part[1]) for part in parts])
-    np.testing.assert_array_equal(flat(QUERIES[name](model, data)), expected)
 
 
 def test_queries_change_no_field_and_no_step(model):

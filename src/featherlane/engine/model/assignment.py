@@ -126,12 +126,13 @@ def reals(name: str, value: Any, allowed: str) -> np.ndarray:
     return as_real_array(name, value, allowed).astype(np.float64)
 
 
-def as_real_array(name: str, value: Any, allowed: str) -> np.ndarray:
+def as_real_array(name: str, value: Any, allowed: str, where: str = "") -> np.ndarray:
     """Returns a value as an array of real numbers of any precision; an array is returned unchanged.
 
     Args:
         name: the value's name in error messages.
         allowed: text of the allowed values, for the message.
+        where: addition to the message, such as " in step 3".
 
     Raises:
         ModelError: the value is not an array of real numbers.
@@ -142,7 +143,7 @@ def as_real_array(name: str, value: Any, allowed: str) -> np.ndarray:
         given = np.zeros(0, object)
     if given.dtype.kind not in "biuf":
         what = f"{type(value).__name__} of {given.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
-        raise ModelError(f"{name}: got {what}, allowed {allowed}")
+        raise ModelError(f"{name}: got {what}{where}, allowed {allowed}")
     return given
 
 
@@ -150,17 +151,17 @@ def broadcast_reals(name: str, value: Any, shape: tuple[int, ...], where: str = 
     """Returns a value as an array of real numbers of that shape; a read-only view of what broadcasts to it.
 
     Args:
-        name: the value's name in error messages.
-        where: addition to the message, such as " in step 3".
+        name, where: as for `as_real_array`.
 
     Raises:
         ModelError: the value is not an array of real numbers, or does not broadcast.
     """
+    allowed = f"is what broadcasts to {shape}"
+    given = as_real_array(name, value, allowed, where)
     try:
-        return np.broadcast_to(as_real_array(name, value, ""), shape)
+        return np.broadcast_to(given, shape)
     except ValueError:
-        given = f"shape {np.shape(value)}" if is_numbers(value) else type(value).__name__
-        raise ModelError(f"{name}: got {given}{where}, allowed is what broadcasts to {shape}") from None
+        raise ModelError(f"{name}: got shape {given.shape}{where}, allowed {allowed}") from None
 
 
 def described(value: Any) -> str:

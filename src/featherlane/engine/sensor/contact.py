@@ -45,8 +45,9 @@ def force_of(m, d, k, lane):
     force, torque = wrench.force, wrench.torque
     if m.flg_adhesion:
         force = Vec3(force.x - read_lane(d.con_adhesion, k, lane), force.y, force.z)
-    factor = 0.0 if read_lane(d.con_D, k, lane) == 0.0 else 1.0
-    return factor * force, factor * torque
+    # a product with 0 would have the sign of an earlier step's force
+    has_row, zero = read_lane(d.con_D, k, lane) != 0.0, Vec3(zeros(3))
+    return where(has_row, force, zero), where(has_row, torque, zero)
 
 
 @kernel

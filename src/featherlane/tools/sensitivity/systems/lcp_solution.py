@@ -26,10 +26,10 @@ from featherlane.tools.sensitivity.systems.switching import FAR
 
 # ---- which rows are free ---------------------------------------------------------------------------------------------
 @kernel
-def _bounds(d, x, loads, i):
+def _bounds(d, loads, i):
     """Returns the (lower, upper) bound of the force of row i.
 
-    x: unused.   loads: forces of all rows; those of normal rows set the bounds of friction.
+    loads: forces of all rows; those of normal rows set the bounds of friction.
     """
     normal = d.lcp.findex[i]
     if normal >= 0:
@@ -63,7 +63,7 @@ def sort_rows(d, p, x, loads, w, friction):
     """
     for i in range(d.lcp.n[0]):
         normal = d.lcp.findex[i]
-        lo, hi = _bounds(d, x, loads, i)
+        lo, hi = _bounds(d, loads, i)
         unbounded = _unbounded_force(d, x, w, i)
         # masks: the bounds differ; the force is at its upper bound; at its lower bound
         movable, above, below = lo < hi, unbounded >= hi, unbounded <= lo
@@ -90,7 +90,7 @@ def nearest_switch(d, x, loads, w, size, cones):
     """
     least = FAR
     for i in range(d.lcp.n[0]):
-        lo, hi = _bounds(d, x, loads, i)
+        lo, hi = _bounds(d, loads, i)
         unbounded = _unbounded_force(d, x, w, i)
         movable, outside = lo < hi, (unbounded >= hi) | (unbounded <= lo)
         # distance from the nearest bound
