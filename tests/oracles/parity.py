@@ -23,7 +23,7 @@ from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.workspace import Workspace
 from oracles.contact_parity import depth_error, given, split, touching
 from robots import wheels
-from robots.models import NO_TRUTH
+from robots.models import NO_TRUTH, control_range
 
 WIDTH = 8
 ITERATIONS = 100
@@ -124,14 +124,18 @@ def states(mj: mujoco.MjModel, count: int, rng: np.random.Generator) -> list[dic
     mj, found = copy.copy(mj), []
     mj.opt.tolerance, mj.opt.jacobian = 1e-8, mujoco.mjtJacobian.mjJAC_AUTO  # accuracy in between is not needed
     data = mujoco.MjData(mj)
-    limited = np.asarray(mj.actuator_ctrllimited, bool)
-    low, high = (np.where(limited, mj.actuator_ctrlrange[:, k], (-1.0, 1.0)[k]) for k in (0, 1))
+    low, high = control_range(mj)
     for _ in range(count):
         for _ in range(max(1, round(0.04 / mj.opt.timestep))):
             data.ctrl[:] = rng.uniform(low, high)
             mujoco.mj_step(mj, data)
-        found.append({name: np.array(getattr(data, name))[()] for name in INPUTS})
+        found.append(inputs(data))
     return found
+
+
+def inputs(data: mujoco.MjData) -> dict[str, np.ndarray]:
+    """Returns a copy of the state, the controls and the start of the solver."""
+    return {name: np.array(getattr(data, name))[()] for name in INPUTS}
 
 
 def relative(given, expected) -> float:
@@ -182,10 +186,10 @@ def compare(name: str, count: int, path=wheels.model_path, cone: int | None = No
     return compare_model(oracle(name, path, cone), name, count)
 
 
-def compare_model(mj: mujoco.MjModel, name: str, count: int) -> Worst:
-    """Returns the same for a model that `oracle` has set."""
+def compare_model(mj: mujoco.MjModel, name: str, count: int, met: list | None = None) -> Worst:
+    """Returns the same for a model that `oracle` has set, from the states `met` if they are given."""
     model, worst, count = fl.load(mj), Worst(name), max(WIDTH, count // COSTLY.get(name, 1) // WIDTH * WIDTH)
-    met = states(mj, count, np.random.default_rng(0))
+    met = states(mj, count, np.random.default_rng(0)) if met is None else met
     tile, alone, expected = Workspace(model, WIDTH), fl.Data(model), mujoco.MjData(mj)
     for first in range(0, count, WIDTH):
         part = met[first : first + WIDTH]
