@@ -223,7 +223,7 @@ def compare_wheel(wheel: str, count: int, cone: int | None = None, report=lambda
 def forward_both(mj, data, expected, state):
     """Runs both engines' forward dynamics of one world from a state."""
     for one in (expected, data):
-        _enter(one, state)
+        enter(one, state)
     mujoco.mj_forward(mj, expected)
     fl.forward(data.model, data)
 
@@ -231,7 +231,7 @@ def forward_both(mj, data, expected, state):
 def under_given(model, state, expected) -> fl.Data:
     """Returns one world's forward dynamics from a state with MuJoCo's contacts."""
     data = fl.Data(model, given_contacts=max(expected.ncon, 1))
-    _enter(data, state)
+    enter(data, state)
     data.give_contacts(**given(expected), replace=True)
     fl.forward(model, data)
     return data
@@ -324,19 +324,19 @@ def _compare_motion(mj, worst, tile, expected, first, met):
     computed = {field: tile.arrays[field].copy() for field in (*SMOOTH, "qacc")}
     tile.run(step)
     for lane, state in enumerate(met):
-        _enter(expected, state)
+        enter(expected, state)
         mujoco.mj_forward(mj, expected)
         for field, rows in computed.items():
             truth = np.ravel(getattr(expected, field))
             worst.compare(field, first + lane, rows[: truth.size, lane], truth)
-        _enter(expected, state)
+        enter(expected, state)
         mujoco.mj_step(mj, expected)
         for field in ("qpos", "qvel", "act"):
             truth = getattr(expected, field)
             worst.compare(f"next {field}", first + lane, tile.arrays[field][: truth.size, lane], truth)
 
 
-def _enter(data, state):
+def enter(data, state):
     for field, value in state.items():
         setattr(data, field, value)
 

@@ -32,6 +32,7 @@ from robots.models import control_range
 STEPS = 12  # compared from each of two starts
 KINDS = ("part", "refused", "repaired", "unsupported", "static", "equal", "apart", "differs")
 PART = "mujocoinclude"
+DIVERGED = 1e3  # [rad/s, m/s]: from such a velocity on, a motion begins again
 SPREAD = 0.1  # of random positions [rad, m] and velocities [rad/s, m/s]
 
 
@@ -129,9 +130,12 @@ def steps_from(mj: mujoco.MjModel) -> list[dict[str, np.ndarray]]:
         mujoco.mj_integratePos(mj, data.qpos, spread * rng.uniform(-1, 1, mj.nv), 1.0)
         data.qvel[:] = spread * rng.uniform(-1, 1, mj.nv)
         data.ctrl[:] = 0.5 * (low + high) + np.sign(spread) * 0.5 * (high - low) * rng.uniform(-1, 1, mj.nu)
+        start = parity.inputs(data)
         for _ in range(STEPS):
             found.append(parity.inputs(data))
             mujoco.mj_step(mj, data)
+            if not np.abs(data.qvel).max() <= DIVERGED:
+                parity.enter(data, start)
     return found
 
 

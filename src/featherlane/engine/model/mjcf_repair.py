@@ -7,16 +7,18 @@ Source: changelog of MuJoCo, 3.0 to 3.5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.parsers.expat import ExpatError
 
+from featherlane.engine.model.global_coordinates import UNSET
 from featherlane.engine.model.mesh_files import asset_path, contents_at, reduced
 from featherlane.engine.model.reader import mujoco_module
 from featherlane.engine.model.xml_edits import Edits, Node, floats, tree
 
 LFS = b"version https://git-lfs"  # beginning of a pointer
+NEAR = 6  # folders above a model in which a missing file is searched
 NO_EFFECT = "it had no effect, removed"
 
 
@@ -53,7 +55,7 @@ OLDER = {
         lambda value: {"projection": "orthographic" if value == "true" else "perspective"},
     ),
 }
-# options with an effect on other elements: <option collision>, <compiler exactmeshinertia>
+# modes of <option collision>
 COLLISION = {
     "all": "removed, it is the only mode",
     "predefined": "removed, and contype and conaffinity of all geoms are 0",
@@ -67,29 +69,28 @@ NUMERIC = set(
 
 
 class Repaired(NamedTuple):
-    """Holds the texts of a model and a line for each change."""
+    """Holds the texts of a model by path.
+
+    Attributes:
+        texts: the texts.
+        lines: a line for each change.
+        is_global: whether the coordinates are global, so that `use_local_coordinates` has to convert them.
+    """
 
     texts: dict[str, str]
     lines: list[str]
+    is_global: bool = False
 
 
-def repaired_model(
-    path: Path | None, text: str, others: Mapping[str, bytes]
-) -> tuple[str, dict[str, bytes], list[str]]:
-    """Repairs the text of a model and the files that it includes.
+def repaired_model(path: Path | None, text: str, others: Mapping[str, bytes]) -> Repaired:
+    """Repairs the text of a model, which is the first in the result, and the files that it includes.
 
     Args:
         path: its file, None for XML text.
         text: its text.
         others: contents of other files by name.
-
-    Returns:
-        The text, contents of all files of the model by path as MuJoCo reads them (empty if none is changed), and a line
-        for each change.
     """
-    main = path.as_posix() if path is not None else ""
-    texts, lines = repaired_files(files_of_model(main, text, others))
-    return texts[main], {name: part.encode() for name, part in texts.items() if name and lines}, lines
+    return repaired_files(files_of_model(path.as_posix() if path is not None else "", text, others))
 
 
 def files_of_model(main: str, text: str, others: Mapping[str, bytes]) -> dict[str, str]:
@@ -137,6 +138,7 @@ def repaired_files(texts: Mapping[str, str]) -> Repaired:
     return Repaired(
         {name: edit.result() if edit.edits else texts[name] for name, edit in edits.items()},
         [line for edit in edits.values() for line in edit.lines],
+        ("compiler", "coordinate") in found,
     )
 
 
@@ -167,6 +169,9 @@ def _replace(edits: Edits, node: Node, label: str) -> dict[tuple[str, str], str]
             change = 'replaced by inertia="exact" of all meshes' if value == "true" else "removed, it is the default"
             older = Older("3.2.5", change)
             found[node.tag, name] = value
+        elif node.tag == "compiler" and name == "coordinate" and value == "global":
+            older = Older("2.3.4", "positions and orientations are converted to frames of bodies")
+            found[node.tag, name] = value
         if older is not None:
             del node.attributes[name]
             node.attributes |= older.new(value)
@@ -191,6 +196,9 @@ def _apply(edits: Edits, parent: Node, found: Mapping[tuple[str, str], str]) -> 
     for child in list(parent.children):
         if child.tag == "geom" and collision == "predefined" and parent.tag != "spatial":
             child.attributes |= {"contype": "0", "conaffinity": "0"}
+            edits.rewrite(child)
+        elif child.tag == "body" and ("compiler", "coordinate") in found and "pos" not in child.attributes:
+            child.attributes["pos"] = f"{UNSET} 0 0"
             edits.rewrite(child)
         elif child.tag == "pair" and collision == "dynamic" and parent.tag == "contact":
             edits.drop(parent, child)
@@ -246,11 +254,24 @@ def replace_missing(spec: Any) -> list[str]:
     return lines
 
 
+def drop_unknown_materials(spec: Any) -> list[str]:
+    """Removes references to materials that do not exist; returns a line for each material."""
+    known, lines = {"", *(material.name for material in spec.materials)}, {}
+    for kind, elements in (("geom", spec.geoms), ("site", spec.sites), ("tendon", spec.tendons)):
+        for element in elements:
+            if element.material not in known:
+                first = f"{kind} {element.name!r}"
+                lines[element.material] = lines.get(element.material, f"material {element.material!r} of {first}")
+                element.material = ""
+    return [f"{line}, ...: no such material, ignored" for line in lines.values()]
+
+
 def located(file: str, folder: Path) -> str:
-    """Returns where a missing file exists: the end of its path, in the folder of the model or in one above it."""
-    parts = Path(file).parts[1:]
+    """Returns where a missing file exists: the end of its path, in the folder of the model, in one near or above it."""
+    parts, above = Path(file).parts[1:], [folder, *folder.resolve().parents][:NEAR]
+    places = [*above, *(place for parent in above for place in sorted(parent.iterdir()) if place.is_dir())]
     for k in range(len(parts)):
-        for place in (folder, *folder.resolve().parents):
+        for place in places if k < len(parts) - 1 else [folder]:
             if place.joinpath(*parts[k:]).is_file():
-                return f" ({'/'.join(parts[k:])} is in {place})"
+                return f"; {'/'.join(parts[k:])} is in {place}"
     return ""

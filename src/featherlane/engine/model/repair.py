@@ -53,7 +53,7 @@ _REPAIR: ContextVar[bool] = ContextVar("repair", default=False)
 
 @contextmanager
 def repairing(enabled: bool = True) -> Iterator[None]:
-    """Repairs each URDF that is read in the context, if enabled."""
+    """Repairs each model that is read in the context, if enabled."""
     before = _REPAIR.set(enabled or _REPAIR.get())
     try:
         yield
@@ -62,7 +62,7 @@ def repairing(enabled: bool = True) -> Iterator[None]:
 
 
 def is_repairing() -> bool:
-    """Returns whether a URDF is repaired when it is read."""
+    """Returns whether a model is repaired when it is read."""
     return _REPAIR.get()
 
 

@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 
 from featherlane.engine.model.arguments import instance
 from featherlane.engine.model.assignment import encodable
-from featherlane.engine.model.mjcf_repair import lfs_pointers, located, missing_files, repaired_model, replace_missing
+from featherlane.engine.model.global_coordinates import use_local_coordinates
+from featherlane.engine.model.mjcf_repair import (
+    drop_unknown_materials,
+    lfs_pointers,
+    located,
+    missing_files,
+    repaired_model,
+    replace_missing,
+)
 from featherlane.engine.model.packages import Folders, listed_folders, resolve
 from featherlane.engine.model.reader import forget_files, mujoco_module, version_numbers
 from featherlane.engine.model.repair import is_repairing, repaired, repairing
@@ -123,18 +131,24 @@ def read_source(source: Any, assets: Mapping[str, bytes] | None, package_dirs: F
         raise ModelError(f"{name}: is {CONVERTED[kind]}")
     if not is_text(text):
         raise ModelError(f"{name}: is no XML text; allowed are MJCF and URDF files, and ZIP files with one of them")
-    repairs, parts = [], {}
+    repairs: list[str] = []
+    parts: dict[str, bytes] = {}
+    is_global = False
     if kind == "robot":
         text, repairs = repaired(text) if is_repairing() else (text, [])
         text, names = with_distinct_names(text)
     elif is_repairing():
-        text, parts, repairs = repaired_model(path, text, files)
+        texts, repairs, is_global = repaired_model(path, text, files)
+        text, *_ = texts.values()
+        parts = {name: part.encode() for name, part in texts.items() if name and repairs}
     spec = _parsed(mujoco, path, text, files, parts)
     if kind == "robot":
         read_as_newest(spec, text, version_numbers(mujoco.__version__))
     resolve(spec, names, package_dirs, path)
     if kind != "robot" and is_repairing():
-        repairs = [*repairs, *replace_missing(spec)]
+        repairs = [*repairs, *replace_missing(spec), *drop_unknown_materials(spec)]
+        if is_global:
+            use_local_coordinates(spec)
     folders = [os.path.join(spec.modelfiledir, folder) for folder in ATTACHED.findall(text)]
     return Source(name, spec, text, folders, repairs)
 
