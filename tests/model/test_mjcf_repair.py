@@ -156,6 +156,19 @@ def test_global_coordinates_become_local(with_pos):
     assert np.abs(found.xaxis[1] - data.xaxis[1]).max() < ROUNDING
 
 
+# `eq_data[:, :7]` of MuJoCo 2.3.3, for anchors in global coordinates
+ANCHORS = """<mujoco><compiler coordinate="global"/><worldbody>
+<body name="a" pos="1 2 3" quat="1 1 0 0"><freejoint/><geom size="1" pos="1 2 3"/></body>
+<body name="b" pos="1 2 2" quat="1 0 1 0"><freejoint/><geom size="1" pos="1 2 2.1"/></body></worldbody>
+<equality><connect body1="a" body2="b" anchor="1 2 2.5"/><weld body1="a" body2="b" relpose="0 0 1 1 0 0 0"/></equality>
+</mujoco>"""
+RECORDED = [[0, -0.5, 0, -0.5, 0, 0, 0], [2, -2, -1, 0, 0, 1, 1]]
+
+
+def test_anchors_of_equality_constraints_are_global():
+    assert np.abs(fl.load(ANCHORS, repair=True).to_mujoco().eq_data[:, :7] - RECORDED).max() < ROUNDING
+
+
 def test_end_points_are_global():
     text = mjcf(
         body='<body pos="0 0 1"><joint pos="0 0 1"/><geom type="capsule" fromto="0 0 1 0 0 2" size=".1"/></body>'

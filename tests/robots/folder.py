@@ -5,10 +5,10 @@ refused files by kind, and a table with a line for each folder.  A file is one o
 
 - part: `<include>` inserts it into other models, so that it is no model itself;
 - refused: MuJoCo does not compile it;
-- repaired: likewise, but `fl.load(..., repair=True)` loads it;
+- repaired: likewise, but `fl.load(..., repair=True)` loads it, and its motion is equal or apart;
 - unsupported: MuJoCo compiles it, and `fl.load` raises an error;
 - static: a loaded model without DoFs, so that there is no motion to compare;
-- equal: a loaded model of equal parameters, whose every compared quantity is within its bound (`oracles/parity.py`);
+- equal: a loaded model of equal parameters, and every compared quantity is within its bound (`oracles/parity.py`);
 - apart: likewise, but pairs of convex shapes have other contact points of equal depth in some states;
 - differs: a loaded model with a larger error.
 """
@@ -29,7 +29,7 @@ import featherlane as fl
 from oracles import parity
 from robots.models import control_range
 
-STEPS = 12  # compared from each of two starts
+STEPS = 20  # compared from each of two starts
 KINDS = ("part", "refused", "repaired", "unsupported", "static", "equal", "apart", "differs")
 PART = "mujocoinclude"
 DIVERGED = 1e3  # [rad/s, m/s]: from such a velocity on, a motion begins again
@@ -81,31 +81,34 @@ def survey(folder: Path, report=lambda line: None) -> Files:
 
 def examine(path: Path) -> tuple[str, str, int]:
     """Returns the kind of a file, the reason for it, and the number of compared states."""
+    mj, (model, message) = None, _loaded(path)
     try:
         mj = mujoco.MjModel.from_xml_path(str(path))
     except (ValueError, mujoco.FatalError) as error:
         if PART in str(error):
             return "part", "", 0
-        message = _message(path)
-        return ("refused", message, 0) if _message(path, repair=True) else ("repaired", message, 0)
-    message = _message(path)
-    if message:
-        return "unsupported", message, 0
-    unequal = different_parameters(mj, fl.load(path).to_mujoco())
-    if not mj.nv:
-        return "static", "", 0
-    worst = compare(path)
-    beyond = ", ".join([*unequal, *(f"{q} {error}" for q, error in worst.beyond().items())])
-    return "differs" if beyond else "apart" if worst.apart else "equal", beyond, worst.nstate
+    if mj is None and model is None:
+        model = _loaded(path, repair=True)[0]
+    if model is None:
+        return ("refused" if mj is None else "unsupported"), message, 0
+    unequal = different_parameters(mj, model.to_mujoco()) if mj is not None else []
+    worst = compare(model.to_mujoco(), path.stem) if model.nv else None
+    beyond = ", ".join([*unequal, *(f"{q} {error}" for q, error in (worst.beyond() if worst else {}).items())])
+    if beyond:
+        kind = "differs"
+    elif mj is None:
+        kind = "repaired"
+    else:
+        kind = "static" if worst is None else "apart" if worst.apart else "equal"
+    return kind, beyond or message, worst.nstate if worst else 0
 
 
-def _message(path: Path, repair: bool = False) -> str:
-    """Returns the error that `fl.load` raises, nothing if it loads the file."""
+def _loaded(path: Path, repair: bool = False) -> tuple[fl.Model | None, str]:
+    """Returns the model, or the error that `fl.load` raises."""
     try:
-        fl.load(path, repair=repair)
+        return fl.load(path, repair=repair), ""
     except fl.ModelError as error:
-        return str(error)
-    return ""
+        return None, str(error)
 
 
 def different_parameters(mj: mujoco.MjModel, ours: mujoco.MjModel) -> list[str]:
@@ -114,10 +117,10 @@ def different_parameters(mj: mujoco.MjModel, ours: mujoco.MjModel) -> list[str]:
     return [name for name in names if not np.array_equal(getattr(mj, name), getattr(ours, name), equal_nan=True)]
 
 
-def compare(path: Path) -> parity.Worst:
+def compare(mj: mujoco.MjModel, name: str) -> parity.Worst:
     """Returns the worst errors in STEPS steps from qpos0 and from a perturbed state, each from MuJoCo's state."""
-    name = f"folder/{path.stem}"
-    mj = parity.oracle(name, lambda _: path)
+    name = f"folder/{name}"
+    mj = parity.exact(mj, name)
     return parity.compare_model(mj, name, 2 * STEPS, steps_from(mj))
 
 

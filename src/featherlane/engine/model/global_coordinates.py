@@ -1,9 +1,10 @@
 """Converts models in global coordinates, which MuJoCo read up to 2.3.3, to frames of bodies.
 
 In global coordinates, every position and orientation in `<worldbody>` is relative to the world.  A body without `pos`
-has its inertial frame.  A specification that is compiled without the setting therefore has the global frames of its
-bodies in `body_pos` and `body_quat`, and those of inertias in `body_ipos` and `body_iquat`.
-Source: MuJoCo 2.3.3, XML reference, compiler/coordinate; its compiler, with which the tests were recorded.
+has its inertial frame.  Anchors of equality constraints are global, too.  A specification that is compiled without the
+setting therefore has the global frames of its bodies in `body_pos` and `body_quat`, and those of inertias in
+`body_ipos` and `body_iquat`.
+Source: MuJoCo 2.3.3, XML reference, compiler/coordinate.
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ def use_local_coordinates(spec: Any) -> None:
                     degree=spec.compiler.degree, sequence=spec.compiler.eulerseq, orientation=element.alt
                 )
             _set_pose(element, _relative(frame, Pose(np.array(element.pos), np.array(quat))), "alt")
+    types, body_type = mujoco_module().mjtEq, mujoco_module().mjtObj.mjOBJ_BODY
+    for equality in spec.equalities:
+        owner = {types.mjEQ_CONNECT: equality.name1, types.mjEQ_WELD: equality.name2}.get(equality.type, "")
+        if owner and equality.objtype == body_type:
+            equality.data[:3] = _local_point(frames[spec.body(owner).id], equality.data[:3])
 
 
 def _set_size(mj: Any, kind: str, element: Any) -> None:

@@ -238,9 +238,9 @@ def load(
             of names, also of geoms that do not collide), `octree_maxdepth` (6: the box of a mesh is divided into at
             most 64 x 64 x 64 cells).
         repair: whether invalid elements that other simulators accept are repaired, as `model.repairs` lists.  In a
-            URDF: impossible, zero and missing masses and inertias, misprinted numbers, repeated elements, shapes without
-            geometry, limits in the wrong order.  In MJCF: what MuJoCo removed since 2.3, such as global coordinates;
-            commas between numbers, missing textures, skins and materials.  Valid elements remain unchanged.
+            URDF: impossible, zero and missing masses and inertias, misprinted numbers, repeated elements, shapes
+            without geometry, limits in the wrong order.  In MJCF: what MuJoCo removed since 2.3, such as global
+            coordinates; commas between numbers, missing textures, skins and materials.  Valid elements remain.
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
