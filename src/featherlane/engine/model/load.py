@@ -36,6 +36,7 @@ from featherlane.engine.model.sdf_collision import use_fields
 from featherlane.engine.model.set_const import set_const
 from featherlane.engine.model.shapes import check_shapes
 from featherlane.engine.model.source import (
+    SHOWN,
     Source,
     clean,
     file_hints,
@@ -53,7 +54,6 @@ from featherlane.errors import ModelError, UnsupportedFeatureError
 
 OBJECTS = "MuJoCo reads only the faces of the first object of an OBJ file, here all objects are read: {}"
 UNREAD = "not read from mesh files: {}"
-SHOWN = 8  # lines of each list in a message
 FUSED = (
     "links without a body, as fixed joints merge them into the body that carries them: {}; to keep them, add "
     '<mujoco><compiler fusestatic="false"/></mujoco> to the robot'

@@ -7,7 +7,8 @@ Source: changelog of MuJoCo, 3.0 to 3.5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.parsers.expat import ExpatError
@@ -18,7 +19,7 @@ from featherlane.engine.model.reader import mujoco_module
 from featherlane.engine.model.xml_edits import Edits, Node, floats, tree
 
 LFS = b"version https://git-lfs"  # beginning of a pointer
-NEAR = 6  # folders above a model in which a missing file is searched
+NEAR = 4  # folders from that of a model upwards in which a missing file is searched
 NO_EFFECT = "it had no effect, removed"
 
 
@@ -266,12 +267,17 @@ def drop_unknown_materials(spec: Any) -> list[str]:
     return [f"{line}, ...: no such material, ignored" for line in lines.values()]
 
 
-def located(file: str, folder: Path) -> str:
-    """Returns where a missing file exists: the end of its path, in the folder of the model, in one near or above it."""
-    parts, above = Path(file).parts[1:], [folder, *folder.resolve().parents][:NEAR]
-    places = [*above, *(place for parent in above for place in sorted(parent.iterdir()) if place.is_dir())]
-    for k in range(len(parts)):
-        for place in places if k < len(parts) - 1 else [folder]:
-            if place.joinpath(*parts[k:]).is_file():
-                return f"; {'/'.join(parts[k:])} is in {place}"
-    return ""
+def located(files: Sequence[str], folder: Path) -> list[str]:
+    """Returns where missing files exist: the end of a path, in the folder of the model, or in folders near or above it.
+
+    An entry is "" if a file is in none of them.
+    """
+    above = [folder, *folder.resolve().parents][:NEAR]
+    places = [*above, *(place for parent in above for place in sorted(parent.glob("*")) if os.path.isdir(place))]
+    found = []
+    for file in files:
+        parts = Path(file).parts[1:]
+        ends = ((os.path.join(*parts[k:]), places if k < len(parts) - 1 else [folder]) for k in range(len(parts)))
+        at = ((end, place) for end, nearest in ends for place in nearest if os.path.isfile(os.path.join(place, end)))
+        found.append(next((f"; {end} is in {place}" for end, place in at), ""))
+    return found

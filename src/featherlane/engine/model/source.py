@@ -37,6 +37,7 @@ XACRO = re.compile(r"\$\{[^}]*\}")
 ATTACHED = re.compile(r"<model\b[^<>]*\bfile\s*=\s*[\"']([^\"']*)[/\\]")  # folder of the file of an attached model
 INCLUDED = re.compile(r"<include\b[^<>]*\bfile\s*=\s*[\"']([^\"']*)[\"']")
 PART = "mujocoinclude"  # root element of a part of a model
+SHOWN = 8  # lines of each list in a message
 SUBMODULE = "; its folder is empty: `git submodule update --init` downloads submodules"
 # root elements and formats that MuJoCo does not read, and the programs that convert them
 CONVERTED = {
@@ -188,19 +189,18 @@ def file_hints(message: str, source: Any, assets: Mapping[str, bytes] | None = N
     included = re.search(r"Error opening file '([^']*)'\s*Element 'include'", message)
     if included:
         file = Path(os.path.normpath(path.parent / included[1]))
-        is_empty = any(folder.is_dir() and not any(folder.iterdir()) for folder in file.parents)
-        return [f"missing: {file}{SUBMODULE if is_empty else located(str(file), path.parent)}"]
+        folders = [folder for folder in file.parents if os.path.isdir(folder)]
+        is_empty = not any(folders[0].glob("*")) and os.access(folders[0], os.R_OK)
+        return [f"missing: {file}{SUBMODULE if is_empty else located([str(file)], path.parent)[0]}"]
     try:
         spec = read_source(source, assets, ()).spec
     except ValueError:
         return []
     pointers = [f"{path} is a Git LFS pointer; `git lfs pull` downloads the file" for path in lfs_pointers(spec)]
-    missing = [
-        f"missing: {kind} {element.name!r}, {file}{located(file, path.parent)}"
-        for kind, element, file in missing_files(spec)
-        if "opening file" in message
-    ]
-    return [*pointers, *missing]
+    missing = missing_files(spec) if "opening file" in message else []
+    ends = located([file for _, _, file in missing[:SHOWN]], path.parent) + [""] * len(missing[SHOWN:])
+    lines = zip(missing, ends, strict=True)
+    return [*pointers, *(f"missing: {kind} {element.name!r}, {file}{end}" for (kind, element, file), end in lines)]
 
 
 def _including_files(part: Path) -> list[str]:
