@@ -83,6 +83,16 @@ def test_an_attribute_of_an_included_file_is_named_with_the_file(tmp_path):
     assert fl.load((tmp_path / "r.xml").read_text(), files, repair=True).opt.timestep == 0.5
 
 
+def test_included_files_may_have_equal_names(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        option = f'<option apirate="9" {"timestep" if name == "a" else "density"}="0.5"/>'
+        (tmp_path / name / "r.xml").write_text(f"<mujocoinclude>{option}</mujocoinclude>")
+    (tmp_path / "r.xml").write_text(mjcf('<include file="a/r.xml"/><include file="b/r.xml"/>'))
+    model = fl.load(tmp_path / "r.xml", repair=True)
+    assert model.opt.timestep == model.opt.density == 0.5 and len(model.repairs) == 2
+
+
 @pytest.mark.parametrize("name", ["humanoid", "pile"])
 def test_a_valid_model_remains_unchanged(name):
     model = fl.load(name, repair=True)

@@ -15,6 +15,7 @@ refused files by kind, and a table with a line for each folder.  A file is one o
 
 from __future__ import annotations
 
+import copy
 import re
 import sys
 import warnings
@@ -91,8 +92,8 @@ def examine(path: Path) -> tuple[str, str, int]:
         model = _loaded(path, repair=True)[0]
     if model is None:
         return ("refused" if mj is None else "unsupported"), message, 0
-    unequal = different_parameters(mj, model.to_mujoco()) if mj is not None else []
-    worst = compare(model.to_mujoco(), path.stem) if model.nv else None
+    unequal = different_parameters(mj, model.mj_model) if mj is not None else []
+    worst = compare(copy.copy(model.mj_model), path.stem) if model.nv else None
     beyond = ", ".join([*unequal, *(f"{q} {error}" for q, error in (worst.beyond() if worst else {}).items())])
     if beyond:
         kind = "differs"

@@ -83,6 +83,18 @@ class Repaired(NamedTuple):
     is_global: bool = False
 
 
+class Files(NamedTuple):
+    """Holds the texts of a model by path, first that of its file; and the path of each included file.
+
+    Attributes:
+        texts: text by path, "" for XML text.
+        included: path by including file and attribute `file`.
+    """
+
+    texts: dict[str, str]
+    included: dict[tuple[str, str], str]
+
+
 def repaired_model(path: Path | None, text: str, others: Mapping[str, bytes]) -> Repaired:
     """Repairs the text of a model, which is the first in the result, and the files that it includes.
 
@@ -94,33 +106,39 @@ def repaired_model(path: Path | None, text: str, others: Mapping[str, bytes]) ->
     return repaired_files(files_of_model(path.as_posix() if path is not None else "", text, others))
 
 
-def files_of_model(main: str, text: str, others: Mapping[str, bytes]) -> dict[str, str]:
-    """Returns the texts of a model: that of its file, and those which it includes, by path as MuJoCo reads them.
+def files_of_model(main: str, text: str, others: Mapping[str, bytes]) -> Files:
+    """Reads the files that a model includes.
 
     Args:
         main: path of the file, "" for XML text.
         text: its text.
         others: contents of other files by name, which take precedence over the disk.
     """
-    folder, found, waiting = main.rpartition("/")[0], {main: text}, [main]
+    folder, found, waiting = main.rpartition("/")[0], Files({main: text}, {}), [main]
     while waiting:
         path = waiting.pop()
-        for node in _walk(_root(found[path])):
-            file = node.attributes.get("file", "").replace("\\", "/") if node.tag == "include" else ""
+        for node in _walk(_root(found.texts[path])):
+            given = node.attributes.get("file", "") if node.tag == "include" else ""
+            file = given.replace("\\", "/")
             # from the folder of the model, else from that of the including file
-            for start in dict.fromkeys((folder, path.rpartition("/")[0])) if file else ():
+            for start in (folder, path.rpartition("/")[0]) if file else ():
                 place = reduced(f"{start}/{file}" if start and not file.startswith("/") else file)
                 content = others.get(place) or (Path(place).read_bytes() if Path(place).is_file() else None)
-                if content is not None and place not in found:
-                    found[place] = content.decode("utf-8-sig", errors="replace")
-                    waiting.append(place)
                 if content is not None:
+                    if place not in found.texts:
+                        found.texts[place] = content.decode("utf-8-sig", errors="replace")
+                        waiting.append(place)
+                    found.included[path, given] = place
                     break
     return found
 
 
-def repaired_files(texts: Mapping[str, str]) -> Repaired:
-    """Replaces attributes that MuJoCo removed; texts that are not XML remain unchanged."""
+def repaired_files(files: Files) -> Repaired:
+    """Replaces attributes that MuJoCo removed; texts that are not XML remain unchanged.
+
+    MuJoCo finds contents by their name without folder, so that included files get distinct names.
+    """
+    texts = files.texts
     edits = {name: Edits(text.encode()) for name, text in texts.items()}
     roots = {name: _root(text) for name, text in texts.items()}
     found: dict[tuple[str, str], str] = {}
@@ -133,14 +151,21 @@ def repaired_files(texts: Mapping[str, str]) -> Repaired:
                 if child.tag == "inertial":
                     edit.drop(node, child)
                     edit.lines.append(f"<worldbody>{label}: <inertial> of the world, which cannot move, is removed")
+    lines = [line for edit in edits.values() for line in edit.lines]
+    if not lines:
+        return Repaired(texts, lines)
+    main, *parts = texts
+    names = {main: main} | {part: f"repaired_{k}_{part.rpartition('/')[2]}" for k, part in enumerate(parts)}
     for name, edit in edits.items():
         for node in _walk(roots[name]):
             _apply(edit, node, found)
-    return Repaired(
-        {name: edit.result() if edit.edits else texts[name] for name, edit in edits.items()},
-        [line for edit in edits.values() for line in edit.lines],
-        ("compiler", "coordinate") in found,
-    )
+            place = files.included.get((name, node.attributes.get("file", ""))) if node.tag == "include" else None
+            if place is not None:
+                start, slash, _ = node.attributes["file"].replace("\\", "/").rpartition("/")
+                node.attributes["file"] = start + slash + names[place]
+                edit.rewrite(node)
+    results = {names[name]: edit.result() for name, edit in edits.items()}
+    return Repaired(results, lines, ("compiler", "coordinate") in found)
 
 
 def _root(text: str) -> Node | None:
