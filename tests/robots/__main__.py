@@ -1,4 +1,4 @@
-"""`python tests/robots models [wheel ...]`: results for the models of wheels."""
+"""`python tests/robots models [wheel ...]`, `... folder FOLDER ...`: results for the models of wheels or of folders."""
 
 import sys
 from pathlib import Path
@@ -8,4 +8,4 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 import program  # noqa: E402
 
 if __name__ == "__main__":
-    program.run("robots", "models")
+    program.run("robots", "models", "folder")

@@ -112,10 +112,16 @@ def run(model, mj, nstep: int) -> Run:
     return met
 
 
-def random_controls(mj, nstep: int, part: float) -> np.ndarray:
-    """Returns (nstep / HOLD, NWORLD, nu): controls about the middle of their range, or about 0 without a range."""
+def control_range(mj: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the least and the greatest controls, -1 and 1 without a range."""
     limited = np.asarray(mj.actuator_ctrllimited, bool)
     low, high = (np.where(limited, mj.actuator_ctrlrange[:, k], (-1.0, 1.0)[k]) for k in (0, 1))
+    return low, high
+
+
+def random_controls(mj, nstep: int, part: float) -> np.ndarray:
+    """Returns (nstep / HOLD, NWORLD, nu): controls about the middle of their range, or about 0 without a range."""
+    low, high = control_range(mj)
     shape = (max(nstep // HOLD, 1), NWORLD, mj.nu)
     return (low + high) / 2 + part * (high - low) / 2 * np.random.default_rng(0).uniform(-1, 1, shape)
 

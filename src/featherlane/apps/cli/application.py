@@ -103,7 +103,7 @@ PackageDirs = Annotated[
 
 
 def _set_repair(context: typer.Context, repair: bool) -> bool:
-    """Repairs each URDF that the command loads."""
+    """Repairs each model that the command loads."""
     context.with_resource(repairing(repair))
     return repair
 
@@ -112,7 +112,7 @@ Repair = Annotated[
     bool,
     typer.Option(
         "--repair",
-        help="Repair a URDF that other simulators accept, such as impossible inertias; a warning lists the repairs.",
+        help="Repair impossible inertias of a URDF, older MJCF and missing textures; a warning lists the repairs.",
         callback=_set_repair,
     ),
 ]

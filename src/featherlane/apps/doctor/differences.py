@@ -43,7 +43,7 @@ def dropped(examined: ExaminedModel) -> Iterator[Sign]:
 
 @check("urdf-repaired", WARNING, "the simulated model has other values than the file")
 def repaired(examined: ExaminedModel) -> Iterator[Sign]:
-    """Lists invalid URDF elements that `load(..., repair=True)` repaired."""
+    """Lists invalid elements that `load(..., repair=True)` repaired."""
     for line in examined.original.repairs:
         yield Sign("model", -1, f"repaired: {line}", "correct the file")
 

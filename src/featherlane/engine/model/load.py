@@ -36,8 +36,10 @@ from featherlane.engine.model.sdf_collision import use_fields
 from featherlane.engine.model.set_const import set_const
 from featherlane.engine.model.shapes import check_shapes
 from featherlane.engine.model.source import (
+    SHOWN,
     Source,
     clean,
+    file_hints,
     found_file,
     is_binary,
     is_text,
@@ -66,7 +68,7 @@ class Compiled(NamedTuple):
         name: its name for messages.
         text: its XML text, or "".
         decompositions: meshes that were divided into convex parts.
-        repairs: changes of a URDF's text that `repair` made.
+        repairs: changes that `repair` made.
     """
 
     mj_model: Any
@@ -134,9 +136,15 @@ def _changed(source: Any, read: Source, meshes: Meshes) -> Compiled:
     return Compiled(mj_model, read.name, read.text, found, read.repairs)
 
 
+def _first(lines: Sequence[str]) -> list[str]:
+    """Returns at most SHOWN different lines of a message, and the number of the others."""
+    lines = list(dict.fromkeys(lines))
+    return [*lines[:SHOWN], *([f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else [])]
+
+
 @contextmanager
-def _errors_of(source: Any) -> Iterator[None]:
-    """Converts MuJoCo's errors to ModelError, with the name of the source."""
+def _errors_of(source: Any, assets: Mapping[str, bytes] | None = None) -> Iterator[None]:
+    """Converts MuJoCo's errors to ModelError, with the name of the source, missing files and possible repairs."""
     mujoco = mujoco_module()
     try:
         yield
@@ -148,9 +156,10 @@ def _errors_of(source: Any) -> Iterator[None]:
         else:
             where = str(found_file(source)) if isinstance(source, str | Path) else type(source).__name__
         text = str(error).strip()
-        repairs = possible_repairs(source)
-        advice = "".join(f"\n  {line}" for line in (ADVICE, *repairs)) if repairs else ""
-        raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}{advice}") from None
+        hints, repairs = file_hints(text, source, assets), possible_repairs(source, assets)
+        lines = [*_first(hints), *([ADVICE, *_first(repairs)] if repairs else [])]
+        rest = "".join(f"\n  {line}" for line in lines)
+        raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}{rest}") from None
 
 
 def compile_source(
@@ -173,7 +182,7 @@ def compile_source(
         given = "an empty text" if is_empty else type(source).__name__
         raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
     source = resolve_name(source)
-    with heard(), _errors_of(source):
+    with heard(), _errors_of(source, assets):
         return _compile(mujoco, source, assets, package_dirs, meshes)
 
 
@@ -188,7 +197,7 @@ def specification(source: Any, assets: Mapping[str, bytes] | None = None, packag
         ModelError: the source cannot be found or read, or is an MjModel.
     """
     source = resolve_name(source)
-    with heard(), _errors_of(source):
+    with heard(), _errors_of(source, assets):
         spec = read_source(source, assets, package_dirs).spec
         return spec.copy() if spec is source else spec
 
@@ -228,9 +237,10 @@ def load(
             distance fields (type `sdf`), whose octrees MuJoCo computes.  Or a dict of options: `method`, `geoms` (list
             of names, also of geoms that do not collide), `octree_maxdepth` (6: the box of a mesh is divided into at
             most 64 x 64 x 64 cells).
-        repair: whether invalid elements of a URDF that other simulators accept are repaired, as `model.repairs` lists:
-            impossible, zero and missing masses and inertias, misprinted numbers, repeated elements, shapes without
-            geometry, limits in the wrong order.  Valid elements, and sources other than URDF, remain unchanged.
+        repair: whether invalid elements that other simulators accept are repaired, as `model.repairs` lists.  In a
+            URDF: impossible, zero and missing masses and inertias, misprinted numbers, repeated elements, shapes
+            without geometry, limits in the wrong order.  In MJCF: what MuJoCo removed since 2.3, such as global
+            coordinates; commas between numbers, missing textures, skins and materials.  Valid elements remain.
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
@@ -288,7 +298,7 @@ def load_unchecked(
         if variants is None:
             model = from_mujoco(mj_model, name, links)
         else:
-            with _errors_of(source):
+            with _errors_of(source, assets):
                 read = read_source(source, assets, package_dirs)
                 spec = read.spec.copy()
                 use_contents(spec, _contents(read)[0])

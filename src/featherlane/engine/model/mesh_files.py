@@ -61,9 +61,13 @@ def _stored_paths(spec: Any) -> dict[str, list[str]]:
 
 def full_path(spec: Any, mesh: Any, folder: str) -> str:
     """Returns the path under which MuJoCo looks for the file of a mesh."""
-    file = re.split(r"[/\\]", mesh.file)[-1] if spec.strippath else mesh.file
-    path = ""
-    for part in (folder, mesh.compiler.meshdir, file):
+    return asset_path(spec, mesh.file, mesh.compiler.meshdir, folder)
+
+
+def asset_path(spec: Any, file: str, directory: str, folder: str) -> str:
+    """Returns the path under which MuJoCo looks for a file in a directory of assets of the model in a folder."""
+    path, file = "", re.split(r"[/\\]", file)[-1] if spec.strippath else file
+    for part in (folder, directory, file):
         path = part if _is_absolute(part) or not path else f"{path.rstrip('/')}/{part}" if part else path
     return reduced(path)
 

@@ -140,7 +140,7 @@ class Model(NamedAccess):
         source: what was loaded: the path of a file (also of a bundled model), "XML text", "MjModel" or "MjSpec".
         dropped: elements of the source that MuJoCo ignored without a warning.
         fused: links of a URDF that fixed joints merge into the bodies that carry them: the model has no such bodies.
-        repairs: changes of a URDF that `load(..., repair=True)` made, each with its element, value and rule.
+        repairs: changes of the source that `load(..., repair=True)` made, each with its element, value and rule.
         decompositions: descriptions of the meshes that `convex_decomposition` divided into convex parts.
         real_buffer: all real fields, float64, in layout order.
         int_buffer: all integer fields, int32, in layout order; read-only.

@@ -23,7 +23,7 @@ from featherlane.engine.model.inertias import MINVAL
 from featherlane.engine.model.ordered_sums import matrix_product
 from featherlane.engine.model.reader import mujoco_module
 from featherlane.engine.model.urdf import LIMITED
-from featherlane.engine.model.xml_edits import Edits, Node, start_tag, tree
+from featherlane.engine.model.xml_edits import Edits, Node, floats, start_tag, tree
 
 DENSITY = 1000.0  # kg/m^3, also MuJoCo's density of geoms
 SMALLEST = 1e-3  # kg
@@ -53,7 +53,7 @@ _REPAIR: ContextVar[bool] = ContextVar("repair", default=False)
 
 @contextmanager
 def repairing(enabled: bool = True) -> Iterator[None]:
-    """Repairs each URDF that is read in the context, if enabled."""
+    """Repairs each model that is read in the context, if enabled."""
     before = _REPAIR.set(enabled or _REPAIR.get())
     try:
         yield
@@ -62,7 +62,7 @@ def repairing(enabled: bool = True) -> Iterator[None]:
 
 
 def is_repairing() -> bool:
-    """Returns whether a URDF is repaired when it is read."""
+    """Returns whether a model is repaired when it is read."""
     return _REPAIR.get()
 
 
@@ -110,28 +110,20 @@ def _drop_elements(edits: Edits, node: Node, label: str) -> None:
             shape = geometry.children[0]
             sizes = [shape.attributes.get(name, "") for name in ("radius", "length", "size")]
             given = " ".join(size for size in sizes if size)
-            if child.tag == "visual" and any(number == 0.0 for number in _floats(given) or ()):
+            if child.tag == "visual" and any(number == 0.0 for number in floats(given) or ()):
                 edits.drop(node, child)
                 edits.lines.append(f"{label}: <{shape.tag}> of size {given} in <visual> is removed")
                 continue
         _drop_elements(edits, child, label)
 
 
-def _floats(text: str) -> list[float] | None:
-    """Returns the numbers in a text, None if another word is in it."""
-    try:
-        return [float(word) for word in text.split()]
-    except ValueError:
-        return None
-
-
 def _repair_numbers(edits: Edits, node: Node, label: str) -> None:
     """Repairs commas between numbers, and dots after a number with a decimal point."""
     for name, given in list(node.attributes.items()) if node.tag in NUMERIC else ():
-        if name in COUNTS and _floats(given) is None:
-            words = [word if _floats(word) else word.rstrip(".") for word in given.replace(",", " ").split()]
+        if name in COUNTS and floats(given) is None:
+            words = [word if floats(word) else word.rstrip(".") for word in given.replace(",", " ").split()]
             new = " ".join(words)
-            if len(_floats(new) or ()) == COUNTS[name]:
+            if len(floats(new) or ()) == COUNTS[name]:
                 node.attributes[name] = new
                 edits.rewrite(node)
                 edits.lines.append(f"{label}: <{node.tag}> {name}={given!r} is not a list of numbers, read as {new!r}")

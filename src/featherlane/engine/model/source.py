@@ -15,9 +15,18 @@ from typing import Any, NamedTuple
 
 from featherlane.engine.model.arguments import instance
 from featherlane.engine.model.assignment import encodable
+from featherlane.engine.model.global_coordinates import use_local_coordinates
+from featherlane.engine.model.mjcf_repair import (
+    drop_unknown_materials,
+    lfs_pointers,
+    located,
+    missing_files,
+    repaired_model,
+    replace_missing,
+)
 from featherlane.engine.model.packages import Folders, listed_folders, resolve
 from featherlane.engine.model.reader import forget_files, mujoco_module, version_numbers
-from featherlane.engine.model.repair import is_repairing, repaired
+from featherlane.engine.model.repair import is_repairing, repaired, repairing
 from featherlane.engine.model.urdf_reader import read_as_newest, with_distinct_names
 from featherlane.errors import ModelError
 
@@ -26,6 +35,10 @@ USD = ("#usda", "PXR-USDC")
 DECODED = (".xml", ".urdf")  # suffixes of files that MuJoCo reads into a specification
 XACRO = re.compile(r"\$\{[^}]*\}")
 ATTACHED = re.compile(r"<model\b[^<>]*\bfile\s*=\s*[\"']([^\"']*)[/\\]")  # folder of the file of an attached model
+INCLUDED = re.compile(r"<include\b[^<>]*\bfile\s*=\s*[\"']([^\"']*)[\"']")
+PART = "mujocoinclude"  # root element of a part of a model
+SHOWN = 8  # lines of each list in a message
+SUBMODULE = "; its folder is empty: `git submodule update --init` downloads submodules"
 # root elements and formats that MuJoCo does not read, and the programs that convert them
 CONVERTED = {
     "sdf": "an SDFormat file; convert it with `sdf2mjcf` (pip install sdformat-mjcf), or export a URDF",
@@ -42,7 +55,7 @@ class Source(NamedTuple):
         spec: its `mujoco.MjSpec`; the given object if the source is one.
         text: its XML text, or "".
         folders: folders of attached models, in which their meshes are.
-        repairs: changes of a URDF's text that `repair` made.
+        repairs: changes that `repair` made.
     """
 
     name: str
@@ -119,23 +132,87 @@ def read_source(source: Any, assets: Mapping[str, bytes] | None, package_dirs: F
         raise ModelError(f"{name}: is {CONVERTED[kind]}")
     if not is_text(text):
         raise ModelError(f"{name}: is no XML text; allowed are MJCF and URDF files, and ZIP files with one of them")
-    repairs = []
+    repairs: list[str] = []
+    parts: dict[str, bytes] = {}
+    is_global = False
     if kind == "robot":
         text, repairs = repaired(text) if is_repairing() else (text, [])
         text, names = with_distinct_names(text)
-    spec = _parsed(mujoco, path, text, files)
+    elif is_repairing():
+        texts, repairs, is_global = repaired_model(path, text, files)
+        text, *_ = texts.values()
+        parts = {name: part.encode() for name, part in texts.items() if name and repairs}
+    spec = _parsed(mujoco, path, text, files, parts)
     if kind == "robot":
         read_as_newest(spec, text, version_numbers(mujoco.__version__))
     resolve(spec, names, package_dirs, path)
+    if kind != "robot" and is_repairing():
+        repairs = [*repairs, *replace_missing(spec), *drop_unknown_materials(spec)]
+        if is_global:
+            use_local_coordinates(spec)
     folders = [os.path.join(spec.modelfiledir, folder) for folder in ATTACHED.findall(text)]
     return Source(name, spec, text, folders, repairs)
 
 
-def possible_repairs(source: Any) -> list[str]:
-    """Returns the changes that `repair` would make to a URDF; none if it is another source, or was repaired."""
+def possible_repairs(source: Any, assets: Mapping[str, bytes] | None = None) -> list[str]:
+    """Returns the changes that `repair` would make to a source; none if it is no text, was repaired or remains invalid.
+
+    Args:
+        source, assets: as for `load`.
+    """
     if is_repairing() or not isinstance(source, str | Path) or is_binary(source):
         return []
-    return repaired(_text_of(source)[2])[1]
+    text = _text_of(source)[2]
+    if is_urdf(text):
+        return repaired(text)[1]
+    with repairing():
+        try:
+            return [*read_source(source, assets, ()).repairs]
+        except ValueError:
+            return []
+
+
+def file_hints(message: str, source: Any, assets: Mapping[str, bytes] | None = None) -> list[str]:
+    """Returns lines for a message about the files of a model: parts of models, missing files, Git LFS pointers.
+
+    Args:
+        message: error of MuJoCo's reader or compiler.
+        source, assets: as for `load`.
+    """
+    path = None if is_text(source) or not isinstance(source, str | Path) else found_file(source)
+    if PART in message:
+        found = _including_files(path) if path is not None else []
+        shown = f", such as {' or '.join(found[:3])}" if found else ""
+        return [f"it is a part of a model; load a file that includes it{shown}"]
+    if path is None or _starts_with(path, BINARY):
+        return []
+    included = re.search(r"Error opening file '([^']*)'\s*Element 'include'", message)
+    if included:
+        file = Path(os.path.normpath(path.parent / included[1]))
+        folders = [folder for folder in file.parents if os.path.isdir(folder)]
+        is_empty = not any(folders[0].glob("*")) and os.access(folders[0], os.R_OK)
+        return [f"missing: {file}{SUBMODULE if is_empty else located([str(file)], path.parent)[0]}"]
+    try:
+        spec = read_source(source, assets, ()).spec
+    except ValueError:
+        return []
+    pointers = [f"{path} is a Git LFS pointer; `git lfs pull` downloads the file" for path in lfs_pointers(spec)]
+    missing = missing_files(spec) if "opening file" in message else []
+    ends = located([file for _, _, file in missing[:SHOWN]], path.parent) + [""] * len(missing[SHOWN:])
+    lines = zip(missing, ends, strict=True)
+    return [*pointers, *(f"missing: {kind} {element.name!r}, {file}{end}" for (kind, element, file), end in lines)]
+
+
+def _including_files(part: Path) -> list[str]:
+    """Returns the models in the folder of a part of a model, and in its parent, that include it."""
+    found = []
+    for folder in (part.parent, part.resolve().parent.parent):
+        for path in sorted(folder.glob("*.xml")):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            names = [name for name in INCLUDED.findall(text) if name.replace("\\", "/").split("/")[-1] == part.name]
+            if names and root_element(text) == "mujoco":
+                found.append(str(path))
+    return list(dict.fromkeys(found))
 
 
 def _text_of(source: str | Path) -> tuple[str, Path | None, str, dict[str, bytes]]:
@@ -182,8 +259,8 @@ def _unpacked(path: Path) -> tuple[str, dict[str, bytes]]:
     return text, {posixpath.relpath(name, folder or "."): content for name, content in files.items()}
 
 
-def _parsed(mujoco: Any, path: Path | None, text: str, files: dict[str, bytes]) -> Any:
-    """Returns the specification in XML text, with the folder of its file.
+def _parsed(mujoco: Any, path: Path | None, text: str, files: dict[str, bytes], parts: dict[str, bytes]) -> Any:
+    """Returns the specification in XML text, with the folder of its file; `parts` replace files that it includes.
 
     Raises:
         ValueError: MuJoCo cannot parse it.
@@ -192,11 +269,12 @@ def _parsed(mujoco: Any, path: Path | None, text: str, files: dict[str, bytes]) 
     try:
         if path is None:
             included = {name: content for name, content in files.items() if is_text(content.decode(errors="replace"))}
+            included |= parts
             return mujoco.MjSpec.from_string(text, include=included, assets=files)
-        if path.suffix in DECODED and not is_robot:
+        if path.suffix in DECODED and not is_robot and not parts:
             return mujoco.MjSpec.from_file(str(path))
         place = path.as_posix() if path.suffix in DECODED else f"{path.as_posix()}.xml"
-        return mujoco.MjSpec.from_file(place, include={place: text.encode()})
+        return mujoco.MjSpec.from_file(place, include={**parts, place: text.encode()})
     except ValueError as error:
         if is_robot and (found := XACRO.search(text)):
             message = str(error).strip()

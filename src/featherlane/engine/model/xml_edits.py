@@ -33,6 +33,14 @@ class Node:
             return None
 
 
+def floats(text: str) -> list[float] | None:
+    """Returns the numbers in a text, None if another word is in it."""
+    try:
+        return [float(word) for word in text.split()]
+    except ValueError:
+        return None
+
+
 class Edits:
     """Collects edits of a text, and a line that describes each."""
 
