@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -69,17 +70,16 @@ class ExaminedModel:
         self.h = self.model.opt.timestep
         self.systems: list[tuple[Start, Any]] = []
 
-    def with_options(self, **options: float | str) -> ExaminedModel:
-        """Returns the same model with other options.
+    def changed(self, change: Callable[[Model], None]) -> ExaminedModel:
+        """Returns the same model with a change.
 
         Raises:
-            FeatherlaneError: the model does not allow them.
+            FeatherlaneError: the model does not allow the change.
         """
-        changed = copy.copy(self.model)
-        for name, value in options.items():
-            setattr(changed.opt, name, value)
-        changed.check_edits()
-        return ExaminedModel(changed)
+        model = copy.copy(self.model)
+        change(model)
+        model.check_edits()
+        return ExaminedModel(model)
 
     # ---- elements ----------------------------------------------------------------------------------------------------
     def name(self, kind: str, ident: int) -> str:
@@ -197,6 +197,23 @@ class ExaminedModel:
     def half_width(self) -> np.ndarray:
         """Computes (ngeom,) smallest half side of each bounding box [m]; 0 for unbounded geoms."""
         return np.where(self.model.geom_rbound > 0, self.model.geom_aabb[:, 3:].min(axis=1, initial=np.inf), 0.0)
+
+    @cached_property
+    def thickness(self) -> np.ndarray:
+        """Computes (nbody,) half side of the thickest geom of the bodies welded together [m]; 0 without geoms."""
+        m, result = self.model, np.zeros(self.model.nbody)
+        np.maximum.at(result, m.body_weldid[m.geom_bodyid], self.half_width)
+        return result[m.body_weldid]
+
+    @cached_property
+    def reach(self) -> np.ndarray:
+        """Computes (nbody,) distance of the farthest point of geoms from the body's centre of mass [m] in qpos0."""
+        m, d, result = self.model, self.start.data, np.zeros(self.model.nbody)
+        for b in range(1, m.nbody):
+            geoms = np.flatnonzero((m.body_weldid[m.geom_bodyid] == m.body_weldid[b]) & (m.geom_rbound > 0))
+            apart = np.linalg.norm(d["geom_xpos"][geoms] - d["xipos"][b], axis=1) + m.geom_rbound[geoms]
+            result[b] = apart.max(initial=0.0)
+        return result
 
     def bodies_of_equality(self, e: int) -> tuple[int, int]:
         """Returns the bodies that a connect or a weld joins."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from featherlane.apps.doctor.examined_model import ExaminedModel, Start
 from featherlane.apps.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.apps.doctor.modes import Mode, System, actuator_moments, servo_rates, systems, terms
+from featherlane.apps.doctor.predictions import REFUTED, is_refuted, push_along
 from featherlane.apps.doctor.registry import check
+from featherlane.apps.doctor.remedies import set_options
 from featherlane.enums import GAIN_FIXED, GAIN_PID
 from featherlane.errors import FeatherlaneError
 
@@ -25,7 +28,8 @@ RINGS = 0.1  # damping ratio below which a servo oscillates three times or more
 def unstable_modes(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds modes of springs, dampers and servos that a step amplifies by a factor above 1.001 though the continuous
     system decays: explicit springs with h w > 2, explicit dampers with h d / I > 2.  The inertia is that of the whole
-    tree and of trees that active equalities join to it.  The advised integrator is one whose step has no such mode."""
+    tree and of trees that active equalities join to it.  The advised integrator is one whose step has no such mode.  It
+    is a note if a push along the mode decays in a trial."""
     worst = _amplified(examined)
     for (kind, ident), (start, system, mode) in worst.items():
         inertia, omega, rate = _alone(examined, start, system, mode)
@@ -34,7 +38,10 @@ def unstable_modes(examined: ExaminedModel) -> Iterator[Sign]:
             f"{mode.share:.0%} from this element; alone "
         )
         seen += f"it has h w = {examined.h * omega:.3g}, h d / I = {examined.h * rate:.3g} with I = {inertia:.3g}"
-        yield Sign(kind, ident, seen, _remedy(examined, system, mode, rate > omega))
+        term = next(t for t in terms(examined, start) if (t.kind, t.id) == (kind, ident))
+        refuted = is_refuted(examined, start, push_along(start, term.J), mode.factor)
+        seen += REFUTED + start.name if refuted else ""
+        yield Sign(kind, ident, seen, _remedy(examined, system, mode, rate > omega), NOTE if refuted else "")
 
 
 def _amplified(examined: ExaminedModel, loaded: bool = False) -> dict[tuple[str, int], tuple[Start, System, Mode]]:
@@ -95,7 +102,7 @@ def _stable_step(examined: ExaminedModel, mode: Mode) -> float:
 def _stabilizes(examined: ExaminedModel, mode: Mode, **options: float | str) -> bool:
     """Returns whether the element has no amplified mode with other options; False if the model does not allow them."""
     try:
-        changed = _amplified(examined.with_options(**options), loaded=True)
+        changed = _amplified(examined.changed(partial(set_options, **options)), loaded=True)
         return (mode.term.kind, mode.term.id) not in changed
     except FeatherlaneError:
         return False

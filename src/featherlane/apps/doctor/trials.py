@@ -40,8 +40,8 @@ class Sample:
         pull: (ne,) its force [N, N m].
         energy: potential and kinetic energy [J].
         kinetic: (nbody,) kinetic energy of each body [J].
-        driven: (nv,) whether a constraint or an actuator acts on the DoF.
-        actuated: whether an actuator exerts a force.
+        held: (nv,) whether a constraint acted on the DoF in a step since the last sample.
+        driven: (nv,) whether an actuator did.
     """
 
     time: float
@@ -57,8 +57,8 @@ class Sample:
     pull: np.ndarray
     energy: tuple[float, float]
     kinetic: np.ndarray
+    held: np.ndarray
     driven: np.ndarray
-    actuated: bool
 
 
 @dataclass
@@ -96,24 +96,33 @@ def trial_steps(model: Model) -> int:
 def run_trials(model: Model, starts: list[tuple[str, int]]) -> list[Trial]:
     """Runs a trial from each start, (name, keyframe)."""
     batch, done, steps = Batch(model, len(starts), nthread=1), 0, trial_steps(model)
+    for name in ("qfrc_constraint", "qfrc_actuator"):
+        batch.bind(name)
     batch.reset(keyframe=np.array([keyframe for _, keyframe in starts]))
     trials = [Trial(name, keyframe, {}, np.inf) for name, keyframe in starts]
     last = round(steps * (PARTS - 1) / PARTS)
     stops = np.unique(np.r_[np.linspace(0, last, PARTS), np.linspace(last, steps, PARTS + 1)].astype(int))
     late = max(int((stops > last).sum()), 1)
+    held, driven = (np.zeros((batch.nworld, model.nv), bool) for _ in range(2))
     with warnings.catch_warnings():
         for category in (CapacityWarning, NonFiniteWarning):
             warnings.simplefilter("ignore", category)
-        for stop in stops:
-            if stop > done:
-                batch.step(int(stop) - done)
-                done = int(stop)
+        for stop in map(int, stops):
+            for _ in range(stop - done):
+                batch.step()
+                held |= batch.qfrc_constraint != 0
+                driven |= batch.qfrc_actuator != 0
+            done = stop
             for w, trial in enumerate(trials):
                 trial.late = late
                 if batch.status["non_finite"][w] and np.isinf(trial.when):
                     trial.when = done * model.opt.timestep
                 if np.isinf(trial.when):
-                    trial.samples.append(_sample(batch.get_data(w), done * model.opt.timestep))
+                    sample = _sample(batch.get_data(w), done * model.opt.timestep)
+                    sample.held |= held[w]
+                    sample.driven |= driven[w]
+                    trial.samples.append(sample)
+            held[:] = driven[:] = False
     for w, trial in enumerate(trials):
         trial.counts = {name: int(of[w]) for name, of in batch.status.items()}
     return trials
@@ -146,6 +155,6 @@ def _sample(data: Data, time: float) -> Sample:
         pull=data.row_force[rows].copy(),
         energy=(float(data.energy[0]), float(data.energy[1])),
         kinetic=0.5 * (m.body_mass * (pace * pace).sum(axis=1) + (m.body_inertia * local * local).sum(axis=1)),
-        driven=(data.qfrc_constraint != 0) | (data.qfrc_actuator != 0),
-        actuated=bool(data.qfrc_actuator.any()),
+        held=data.qfrc_constraint != 0,
+        driven=data.qfrc_actuator != 0,
     )
