@@ -133,11 +133,9 @@ class System:
 
     def sum(self, coefficient: str, which: str = "all") -> np.ndarray:
         """Computes the sum of coefficient J^T J."""
-        result = np.zeros_like(self.M)
-        for term in self.terms:
-            if which == "all" or (which == "joint" and term.by_joint):
-                result += getattr(term, coefficient) * np.outer(term.J, term.J)
-        return result
+        chosen = [term for term in self.terms if which == "all" or (which == "joint" and term.by_joint)]
+        J = np.array([term.J for term in chosen]).reshape(-1, len(self.M))
+        return (J.T * [getattr(term, coefficient) for term in chosen]) @ J if chosen else np.zeros_like(self.M)
 
     def _acceleration(self, inertia: np.ndarray, K: np.ndarray, D: np.ndarray) -> np.ndarray:
         """Returns the matrix (n, 2 n) from (x, v) to the acceleration under -K x - D v and the rows of equalities."""

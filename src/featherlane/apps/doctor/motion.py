@@ -22,7 +22,7 @@ from featherlane.apps.doctor.remedies import soften_contacts, soften_equality, s
 from featherlane.apps.doctor.trials import Sample, Trial
 from featherlane.enums import EQ_CONNECT, EQ_JOINT, EQ_WELD, HINGE, ContactModel
 
-SUNK, DEEP = 0.25, 0.05  # of the half side of the smaller body: a warning, a note
+SUNK, DEEP = 0.25, 0.1  # of the half side of the smaller body: a warning, a note
 LOOSE = 0.05  # of the lever, or rad
 HEAVY = 10.0  # times its weight: a load that no light body carries by itself
 SOFT = 0.02  # s: the default time constant
@@ -51,9 +51,10 @@ def _half_side(examined: ExaminedModel, pair: tuple[int, int]) -> float:
 
 @check("trial-sinks", WARNING, "bodies overlap visibly, and a deeper contact can push through the far side")
 def sinking(examined: ExaminedModel) -> Iterator[Sign]:
-    """Finds contacts that are deeper than 5 % (a note) or a quarter of the smaller body's half side during the last
+    """Finds contacts that are deeper than a tenth (a note) or a quarter of the smaller body's half side during the last
     tenth of a trial.  The cause is a load of more than ten times the weight that the contact's softness is computed
-    for, dropped contacts, or a soft solref.  The advice was tried in another trial."""
+    for, dropped contacts, or a soft solref.  The advice
+    of a warning was tried in another trial."""
     m, seen_pairs = examined.model, set()
     for trial in examined.trials:
         depths = sunk_pairs(examined, trial)
@@ -73,13 +74,15 @@ def _hardening(examined: ExaminedModel, trial: Trial, shares: dict[tuple[int, in
     geoms = sorted({geom for pair in shares for geom in pair})
     time = min(_time_constant(trial, pair) * np.sqrt(0.5 * DEEP / share) for pair, share in shares.items())
     where = "both geoms" if len(geoms) == 2 else f"the {len(geoms)} geoms of such contacts"
+    if max(shares.values()) <= SUNK:
+        return f"ignore it, or try a smaller solref of {where}, for example {time:.2g} 1"
     remedies = stiffer(examined, where, time, partial(soften_contacts, geoms))
     advice = tried(examined, trial, remedies, lambda e, t: all(_lies_on(pair, e, t) for pair in shares))
     return advice or "use similar masses, a smaller solref, or the contact model lcp"
 
 
 def _lies_on(pair: tuple[int, int], examined: ExaminedModel, trial: Trial) -> bool:
-    """Returns whether two geoms touch no deeper than 5 % of the half side."""
+    """Returns whether two geoms touch no deeper than a tenth of the half side."""
     return sunk_pairs(examined, trial).get(pair, np.inf if not trial.end else 0.0) <= DEEP * _half_side(examined, pair)
 
 
