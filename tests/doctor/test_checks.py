@@ -355,6 +355,7 @@ def test_edits_with_an_effect_are_no_findings():
 
 def test_every_check_has_a_case():
     elsewhere = {"start-bad", "trial-full", "urdf-dropped", "urdf-repaired", "urdf-fused", "numbers-overflow"}
+    elsewhere |= {"trial-sinks", "trial-loop-opens", "trial-restless", "trial-energy"}  # test_trials.py
     assert {case.check for case in CASES} | elsewhere == set(all_checks())
 
 

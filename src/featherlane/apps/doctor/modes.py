@@ -224,7 +224,8 @@ def _systems(examined: ExaminedModel) -> Iterator[tuple[Start, System]]:
                 fills = m.opt_integrator == Integrator.DISCRETE
                 pattern = np.ones(M.shape, bool) if fills else full[np.ix_(dofs, dofs)]
                 for i, loops in enumerate(all_loops if len(rows) else all_loops[:1]):
-                    closed = Loops(loops.G[np.ix_(rows, dofs)], *(of[rows] for of in loops[1:4]), loops.in_metric)
+                    D, stiffness, damping = (of[rows] for of in (loops.D, loops.stiffness, loops.damping))
+                    closed = Loops(loops.G[np.ix_(rows, dofs)], D, stiffness, damping, loops.in_metric)
                     yield start, System(examined.h, M, own, m.opt_integrator, dampers, springs, pattern, closed, i > 0)
 
 

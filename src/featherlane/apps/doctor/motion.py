@@ -52,13 +52,16 @@ def _half_side(examined: ExaminedModel, pair: tuple[int, int]) -> float:
 @check("trial-sinks", WARNING, "bodies overlap visibly, and a deeper contact can push through the far side")
 def sinking(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds contacts that are deeper than a tenth (a note) or a quarter of the smaller body's half side during the last
-    tenth of a trial.  The cause is a load of more than ten times the weight that the contact's softness is computed
-    for, dropped contacts, or a soft solref.  The advice
-    of a warning was tried in another trial."""
+    tenth of a trial, except those that `overlap` reports.  The cause is a load of more than ten times the weight that
+    the contact's softness is computed for, dropped contacts, or a soft solref.  The advice of a warning was tried in
+    another trial."""
     m, seen_pairs = examined.model, set()
     for trial in examined.trials:
         depths = sunk_pairs(examined, trial)
         shares = {pair: depth / _half_side(examined, pair) for pair, depth in depths.items()}
+        if trial.end:
+            first = trial.samples[0]
+            shares = {p: x for p, x in shares.items() if _depth_at(first, p) <= DEEP * _half_side(examined, p)}
         worst = sorted((pair for pair in shares if shares[pair] > DEEP), key=lambda pair: -shares[pair])
         advice = _hardening(examined, trial, {pair: shares[pair] for pair in worst}) if set(worst) - seen_pairs else ""
         for pair in (pair for pair in worst if pair not in seen_pairs):
@@ -84,6 +87,11 @@ def _hardening(examined: ExaminedModel, trial: Trial, shares: dict[tuple[int, in
 def _lies_on(pair: tuple[int, int], examined: ExaminedModel, trial: Trial) -> bool:
     """Returns whether two geoms touch no deeper than a tenth of the half side."""
     return sunk_pairs(examined, trial).get(pair, np.inf if not trial.end else 0.0) <= DEEP * _half_side(examined, pair)
+
+
+def _depth_at(sample: Sample, pair: tuple[int, int]) -> float:
+    """Returns the depth of the deepest contact of a pair [m]."""
+    return float(sample.depth[_of_pair(sample, pair)].max(initial=0.0))
 
 
 def _of_pair(sample: Sample, pair: tuple[int, int]) -> np.ndarray:

@@ -11,12 +11,14 @@ import warnings
 
 import numpy as np
 
-from featherlane import Batch
+from featherlane import Batch, Data, forward
 from featherlane.apps.doctor.examined_model import ExaminedModel, Start
 from featherlane.errors import CapacityWarning, NonFiniteWarning
+from featherlane.query import jac
 
 PUSH = 1e-3  # m/s, rad/s
 TENFOLD = 10.0  # smallest predicted growth in a trial that a decay refutes
+TINY = 1e-15  # 1/kg: a direction that nothing moves along
 DOUBLE = 2.0  # a push moves energy between inertia, springs and rows before it decays
 LAST = 20  # steps at the end without an alternating velocity
 REFUTED = "; not confirmed: a push along it decays in a trial from "
@@ -48,8 +50,28 @@ def is_refuted(examined: ExaminedModel, start: Start, direction: np.ndarray, fac
 
 def push_along(start: Start, J: np.ndarray) -> np.ndarray:
     """Returns the change of velocity (nv,) by an impulse along J, of the speed PUSH along it."""
-    moved = np.linalg.solve(start.M, J)
-    return PUSH * moved / float(J @ moved)
+    moved = np.linalg.lstsq(start.M, J)[0]
+    return PUSH * moved / max(float(J @ moved), TINY)
+
+
+def push_of_row(examined: ExaminedModel, kind: str, ident: int) -> np.ndarray:
+    """Returns the push (nv,) along an equality, or along the normal of the first contact of a geom or a pair in qpos0.
+
+    Without such a contact all velocities are changed.
+    """
+    m, start = examined.model, examined.start
+    if kind == "equality":
+        return push_along(start, start.rows["J"][start.rows["id"] == ident].sum(axis=0))
+    geoms = [ident] if kind == "geom" else [int(m.pair_geom1[ident]), int(m.pair_geom2[ident])]
+    for contact in start.contact:
+        if np.isin(geoms, contact.geom).all():
+            data = Data(m)
+            forward(m, data)
+            bodies = m.geom_bodyid[contact.geom]
+            first, second = (jac(m, data, contact.pos, int(b))[0] for b in bodies)
+            J = contact.frame[:3] @ (second - first)
+            return push_along(start, J) if J.any() else push_all(start)
+    return push_all(start)
 
 
 def push_all(start: Start) -> np.ndarray:

@@ -20,7 +20,7 @@ import numpy as np
 
 from featherlane.apps.doctor.examined_model import ExaminedModel
 from featherlane.apps.doctor.finding import NOTE, WARNING, Sign
-from featherlane.apps.doctor.predictions import REFUTED, is_refuted, push_all
+from featherlane.apps.doctor.predictions import REFUTED, is_refuted, push_of_row
 from featherlane.apps.doctor.registry import check
 from featherlane.enums import Disable, Enable, Integrator
 
@@ -114,7 +114,9 @@ def _is_refuted(examined: ExaminedModel, kind: str, ident: int | str, factor: fl
         acts = [bool(np.isin(geoms, sample.geom).all()) for sample in end]
     else:
         return False  # limits and friction losses may not act in the trial
-    return bool(acts) and all(acts) and is_refuted(examined, examined.start, push_all(examined.start), factor)
+    if not acts or not all(acts):
+        return False
+    return is_refuted(examined, examined.start, push_of_row(examined, kind, int(ident)), factor)
 
 
 @check("row-softer", WARNING, "the constraint is softer than specified, and becomes stiffer with a smaller time step")
