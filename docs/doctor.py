@@ -13,6 +13,8 @@ TITLES = {
     "edits": "Edits of a loaded model",
     "unused": "Settings without effect",
     "trial": "Trial simulation",
+    "motion": "Contacts and loops in the trial",
+    "rest": "Rest and energy in the trial",
     "starts": "Initial states",
     "inertia": "Masses and inertias",
     "springs": "Springs, dampers and servos",

@@ -11,6 +11,7 @@ import featherlane as fl
 from featherlane.apps.doctor.diagnose import all_checks
 from featherlane.apps.doctor.examined_model import ExaminedModel
 from featherlane.apps.doctor.finding import SEVERITIES
+from featherlane.apps.doctor.trials import Trial
 from featherlane.apps.doctor.unused import BY_ERP, CONVEX_OPTIONS, LCP_ONLY
 from sampling import in_ci
 from scenes.faulty_models import (
@@ -354,6 +355,7 @@ def test_edits_with_an_effect_are_no_findings():
 
 def test_every_check_has_a_case():
     elsewhere = {"start-bad", "trial-full", "urdf-dropped", "urdf-repaired", "urdf-fused", "numbers-overflow"}
+    elsewhere |= {"trial-sinks", "trial-loop-opens", "trial-restless", "trial-energy"}  # test_trials.py
     assert {case.check for case in CASES} | elsewhere == set(all_checks())
 
 
@@ -376,7 +378,7 @@ def test_a_full_buffer_in_the_trial_is_a_warning(monkeypatch):
     counts = dict.fromkeys(
         ("contacts_full", "rows_full", "non_finite", "not_converged", "bad_control", "singular_inertia"), 0
     )
-    monkeypatch.setattr(ExaminedModel, "trials", [("qpos0", counts | {"rows_full": 7}, 0.0)])
+    monkeypatch.setattr(ExaminedModel, "trials", [Trial("qpos0", -1, counts | {"rows_full": 7}, np.inf)])
     (finding,) = fl.diagnose(ARM, ["trial-full"])
     assert finding.seen == "rows_full in 7 of 500 steps from qpos0"
 

@@ -61,7 +61,9 @@ def all_checks() -> dict[str, Check]:
         differences,
         edits,
         inertia,
+        motion,
         precision,
+        rest,
         rows,
         sensors,
         springs,
@@ -70,8 +72,8 @@ def all_checks() -> dict[str, Check]:
         unused,
     )
 
-    first, last = (differences, edits, unused, trial, starts, inertia), (sensors, contacts, precision, cost)
-    order = (*first, springs, rows, actuators, *last)
+    first, last = (differences, edits, unused, trial, motion, rest, starts), (sensors, contacts, precision, cost)
+    order = (*first, inertia, springs, rows, actuators, *last)
     rank = {module.__name__.rpartition(".")[2]: k for k, module in enumerate(order)}
     return {each.name: each for each in sorted(CHECKS.values(), key=lambda each: rank[each.subject])}
 
@@ -98,9 +100,9 @@ def _examine(examined: ExaminedModel, each: Check) -> Iterator[Finding]:
             signs.extend(each.look(examined))
     except (np.linalg.LinAlgError, OverflowError) as error:
         advice = "use SI units and values far below 1e300"
-        yield CHECKS["numbers-overflow"].finding("model", -1, "the model", f"{each.name}: {error}", advice)
+        yield CHECKS["numbers-overflow"].finding(Sign("model", -1, f"{each.name}: {error}", advice), "the model")
     for sign in signs:
-        yield each.finding(sign.kind, sign.id, examined.label(sign.kind, sign.id), sign.seen, sign.advice)
+        yield each.finding(sign, examined.label(sign.kind, sign.id))
 
 
 def _missing(line: str) -> Finding:
@@ -108,17 +110,17 @@ def _missing(line: str) -> Finding:
     element, _, what = line.partition(": ")
     seen = f"{what} is of type user, but no function is registered"
     advice = "register a function with featherlane.set_user_actuator"
-    return CHECKS["function-missing"].finding("actuator", -1, element, seen, advice)
+    return CHECKS["function-missing"].finding(Sign("actuator", -1, seen, advice), element)
 
 
 def _refused(feature: str) -> Finding:
     """Returns the finding for an unsupported feature, `equality 'pull': flex`."""
     element, _, what = feature.partition(": ")
     seen, advice = f"{what or 'used'}: not supported", "remove the element, or simulate this model with MuJoCo"
-    return CHECKS["not-computed"].finding(element.split()[0], -1, element, seen, advice)
+    return CHECKS["not-computed"].finding(Sign(element.split()[0], -1, seen, advice), element)
 
 
 def _impossible(message: str) -> Finding:
     """Returns the finding for an out-of-range value of an edited model, `body_mass of body 'a': got -1, ...`."""
     element, _, what = message.partition(": ")
-    return CHECKS["impossible-number"].finding("model", -1, element, what, "set an allowed value")
+    return CHECKS["impossible-number"].finding(Sign("model", -1, what, "set an allowed value"), element)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import copy
-import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from featherlane import Batch, Data, Model, forward
-from featherlane.enums import EQUALITY, FREE, OBJ_SITE, SLIDE, ContactModel, Disable, Enable
-from featherlane.errors import CapacityWarning, NonFiniteWarning
+from featherlane import Data, Model, forward
+from featherlane.apps.doctor.trials import Trial, run_trials, trial_steps
+from featherlane.enums import FREE, OBJ_SITE, SLIDE, ContactModel, Disable, Enable
 from featherlane.query import full_m
 from featherlane.stages import crb, frames
 
 MOST_KEYFRAMES = 32  # of a model with a hundred recorded poses, only the first ones are examined
-SECONDS, MOST_STEPS = 1.0, 500  # of a trial: the smaller of both
-MOST_WORK = 50_000  # steps times DoFs of a trial, with at least 50 steps: seconds on one core
-PARTS = 10  # number of parts of the trial, to report the time of a failure
 
 
 @dataclass
@@ -31,7 +28,7 @@ class Start:
         keyframe: number of the keyframe, -1 for none.
         data: copies of fields of `fl.Data` by name.
         contact: contacts, as `data.contact`.
-        loops: (equality, position error [m, rad]) of each constraint row of an equality.
+        rows: constraint rows of active equalities: MuJoCo's columns `efc_*` by name (J, id, pos, KBIP, D).
         M: (nv, nv) inertia [kg, kg m, kg m^2].
     """
 
@@ -39,13 +36,16 @@ class Start:
     keyframe: int
     data: dict[str, np.ndarray]
     contact: np.recarray
-    loops: tuple[np.ndarray, np.ndarray]
+    rows: dict[str, np.ndarray]
     M: np.ndarray
 
 
 KEPT = (
     "qpos qvel act ctrl qacc xpos xipos geom_xpos geom_xmat ten_length ten_J actuator_length actuator_moment"
 ).split()
+
+
+ROW = ("J", "id", "pos", "KBIP", "D")
 
 
 def kind_of(prefix: str) -> str:
@@ -69,6 +69,17 @@ class ExaminedModel:
         self.model.opt.enableflags = self.model.opt.enableflags & ~Enable.SLEEP
         self.h = self.model.opt.timestep
         self.systems: list[tuple[Start, Any]] = []
+
+    def changed(self, change: Callable[[Model], None]) -> ExaminedModel:
+        """Returns the same model with a change.
+
+        Raises:
+            FeatherlaneError: the model does not allow the change.
+        """
+        model = copy.copy(self.model)
+        change(model)
+        model.check_edits()
+        return ExaminedModel(model)
 
     # ---- elements ----------------------------------------------------------------------------------------------------
     def name(self, kind: str, ident: int) -> str:
@@ -111,40 +122,48 @@ class ExaminedModel:
         forward(m, data)
         frames(m, data)
         crb(m, data)
-        n = data.nrow
-        rows = np.flatnonzero((data.row_type[:n] == EQUALITY) & (data.row_present[:n] > 0.0))
         return Start(
             name="qpos0" if keyframe < 0 else self.label("keyframe", keyframe),
             keyframe=keyframe,
             data={name: np.array(getattr(data, name)) for name in KEPT},
             contact=data.contact.copy(),
-            loops=(data.row_id[rows].copy(), data.row_pos[rows].copy()),
+            rows=self._rows_of_equalities(data),
             M=full_m(m, data),
         )
+
+    def _rows_of_equalities(self, data: Data) -> dict[str, np.ndarray]:
+        """Returns the rows of active equalities: Jacobian, equality, position error, (K, B, impedance, ...), 1 / R.
+
+        They are those of the contact model convex, which has the columns `efc_*`; the other models have equal rows.
+        """
+        if self.model.neq and self.model.opt_contact_model != ContactModel.CONVEX:
+            convex = copy.copy(self.model)
+            convex.opt.contact_model = "convex"
+            own, data = data, Data(convex)
+            for name in ("qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat", "eq_active"):
+                getattr(data, name)[...] = getattr(own, name)
+            forward(convex, data)
+        if self.model.neq and data.ne:  # rows of equalities come first
+            return {name: getattr(data, f"efc_{name}")[: data.ne] for name in ROW}
+        none = np.zeros(0)
+        return {
+            "J": np.zeros((0, self.model.nv)),
+            "id": np.zeros(0, int),
+            "pos": none,
+            "KBIP": np.zeros((0, 4)),
+            "D": none,
+        }
 
     # ---- trials ------------------------------------------------------------------------------------------------------
     @property
     def trial_steps(self) -> int:
         """Returns the number of steps of a trial."""
-        affordable = max(MOST_STEPS // 10, MOST_WORK // max(self.model.nv, 1))
-        return max(1, min(MOST_STEPS, affordable, round(SECONDS / self.h)))
+        return trial_steps(self.model)
 
     @cached_property
-    def trials(self) -> list[tuple[str, dict[str, int], float]]:
-        """Runs a trial from each start: (start, status counts, seconds until non-finite or out-of-range values)."""
-        batch, done = Batch(self.model, len(self.starts), nthread=1), 0
-        batch.reset(keyframe=np.array([start.keyframe for start in self.starts]))
-        when = np.full(batch.nworld, np.inf)
-        with warnings.catch_warnings():
-            for category in (CapacityWarning, NonFiniteWarning):
-                warnings.simplefilter("ignore", category)
-            for part in np.diff(np.linspace(0, self.trial_steps, PARTS + 1).astype(int)):
-                if part:
-                    batch.step(int(part))
-                    done += int(part)
-                    when = np.where((batch.status["non_finite"] > 0) & np.isinf(when), done * self.h, when)
-        counts = [{name: int(of[w]) for name, of in batch.status.items()} for w in range(batch.nworld)]
-        return [(start.name, counts[w], float(when[w])) for w, start in enumerate(self.starts)]
+    def trials(self) -> list[Trial]:
+        """Runs a trial from each start."""
+        return run_trials(self.model, [(start.name, start.keyframe) for start in self.starts])
 
     # ---- shared by several checks ------------------------------------------------------------------------------------
     @property
@@ -178,6 +197,23 @@ class ExaminedModel:
     def half_width(self) -> np.ndarray:
         """Computes (ngeom,) smallest half side of each bounding box [m]; 0 for unbounded geoms."""
         return np.where(self.model.geom_rbound > 0, self.model.geom_aabb[:, 3:].min(axis=1, initial=np.inf), 0.0)
+
+    @cached_property
+    def thickness(self) -> np.ndarray:
+        """Computes (nbody,) half side of the thickest geom of the bodies welded together [m]; 0 without geoms."""
+        m, result = self.model, np.zeros(self.model.nbody)
+        np.maximum.at(result, m.body_weldid[m.geom_bodyid], self.half_width)
+        return result[m.body_weldid]
+
+    @cached_property
+    def reach(self) -> np.ndarray:
+        """Computes (nbody,) distance of the farthest point of geoms from the body's centre of mass [m] in qpos0."""
+        m, d, result = self.model, self.start.data, np.zeros(self.model.nbody)
+        for b in range(1, m.nbody):
+            geoms = np.flatnonzero((m.body_weldid[m.geom_bodyid] == m.body_weldid[b]) & (m.geom_rbound > 0))
+            apart = np.linalg.norm(d["geom_xpos"][geoms] - d["xipos"][b], axis=1) + m.geom_rbound[geoms]
+            result[b] = apart.max(initial=0.0)
+        return result
 
     def bodies_of_equality(self, e: int) -> tuple[int, int]:
         """Returns the bodies that a connect or a weld joins."""

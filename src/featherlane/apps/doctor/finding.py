@@ -19,12 +19,14 @@ class Sign(NamedTuple):
         id: number of the element; name of an option; -1 for the model.
         seen: observation, with units.
         advice: suggested change.
+        severity: severity of this finding; empty for that of the check.
     """
 
     kind: str
     id: int | str
     seen: str
     advice: str
+    severity: str = ""
 
 
 @dataclass(frozen=True)

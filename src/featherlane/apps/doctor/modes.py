@@ -9,7 +9,14 @@ K,
 
 has Di = dampers of joints under Euler, all dampers under `implicit` and `implicitfast`, and Ki = K under `discrete`;
 RK4 applies its polynomial to the continuous system.
-Source: MuJoCo, chapter Computation, "Numerical integration".
+
+Rows G of active equalities add the force G^T w, with their stiffness k, damping b and regularization R:
+
+    G a + R w = -b G v - k G x
+
+`discrete` and the LCP contact model solve these rows together with the implicit parts.  The other integrators solve
+them with M, and then apply all forces to the implicit parts: the rows do not include the implicit damping.
+Source: MuJoCo, chapter Computation, "Numerical integration" and "Constraint model".
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+import mujoco
 import numpy as np
 
 from featherlane.apps.doctor.examined_model import ExaminedModel, Start
@@ -31,6 +39,7 @@ from featherlane.enums import (
     INPUT_VEL,
     SLIDE,
     TRN_JOINTINPARENT,
+    ContactModel,
     Disable,
     Integrator,
     Solver,
@@ -39,6 +48,7 @@ from featherlane.tree import sparsity
 
 MOST_DOFS = 400  # largest system whose modes are computed: its matrix has twice as many rows
 MOST_STARTS = 8
+TINY = 1e-12  # m/(s N): least CFM of a row; a hard row has none
 PIVOT = 1e-6  # smallest root of a pivot of M, scaled to a unit diagonal
 
 
@@ -59,6 +69,24 @@ class Term(NamedTuple):
     k: float
     d: float
     by_joint: bool = False
+
+
+class Loops(NamedTuple):
+    """Rows of active equalities: G a + w / D = -damping G v - stiffness G x.
+
+    Attributes:
+        G: (n, nv) Jacobian.
+        D: (n,) inverse regularization [kg, kg m^2].
+        stiffness: (n,) [1/s^2].
+        damping: (n,) [1/s].
+        in_metric: whether the rows are solved together with the implicit springs and dampers.
+    """
+
+    G: np.ndarray
+    D: np.ndarray
+    stiffness: np.ndarray
+    damping: np.ndarray
+    in_metric: bool
 
 
 @dataclass
@@ -89,6 +117,8 @@ class System:
         dampers: which dampers are implicit: `none`, `joint`, `all`.
         springs: which springs are implicit: `none`, `joint`, `all`.
         pattern: (n, n) possible nonzeros of M; implicit dampers have no others, except under `discrete`.
+        loops: rows of active equalities, with G over these n DoFs.
+        loaded: whether these rows have their full impedance instead of that of the start.
     """
 
     h: float
@@ -98,21 +128,27 @@ class System:
     dampers: str
     springs: str
     pattern: np.ndarray
+    loops: Loops
+    loaded: bool
 
     def sum(self, coefficient: str, which: str = "all") -> np.ndarray:
         """Computes the sum of coefficient J^T J."""
-        result = np.zeros_like(self.M)
-        for term in self.terms:
-            if which == "all" or (which == "joint" and term.by_joint):
-                result += getattr(term, coefficient) * np.outer(term.J, term.J)
-        return result
+        chosen = [term for term in self.terms if which == "all" or (which == "joint" and term.by_joint)]
+        J = np.array([term.J for term in chosen]).reshape(-1, len(self.M))
+        return (J.T * [getattr(term, coefficient) for term in chosen]) @ J if chosen else np.zeros_like(self.M)
+
+    def _acceleration(self, inertia: np.ndarray, K: np.ndarray, D: np.ndarray) -> np.ndarray:
+        """Returns the matrix (n, 2 n) from (x, v) to the acceleration under -K x - D v and the rows of equalities."""
+        G, weighted = self.loops.G, self.loops.G.T * self.loops.D
+        force = np.hstack([K + weighted * self.loops.stiffness @ G, D + weighted * self.loops.damping @ G])
+        return -np.linalg.solve(inertia + weighted @ G, force)
 
     @cached_property
     def continuous(self) -> np.ndarray:
         """Returns A (2 n, 2 n) of (x, v)' = A (x, v)."""
         n = len(self.M)
-        pull = np.linalg.solve(self.M, np.hstack([self.sum("k"), self.sum("d")]))
-        return np.block([[np.zeros((n, n)), np.eye(n)], [-pull]])
+        motion = self._acceleration(self.M, self.sum("k"), self.sum("d"))
+        return np.vstack([np.hstack([np.zeros((n, n)), np.eye(n)]), motion])
 
     @cached_property
     def step(self) -> np.ndarray:
@@ -122,11 +158,13 @@ class System:
         if self.integrator == Integrator.RK4:
             z = h * self.continuous
             return one + z @ (one + z @ (one + z @ (one + z / 4) / 3) / 2)
-        Ki = self.sum("k", self.springs)
-        Di = self.sum("d", self.dampers)
-        metric = self.M + h * np.where(self.pattern, Di, 0.0) + h * h * Ki
-        gain = np.linalg.solve(metric, h * np.hstack([self.sum("k"), self.sum("d") + h * Ki]))
-        velocity = np.hstack([np.zeros((n, n)), np.eye(n)]) - gain
+        K, D, Ki = self.sum("k"), self.sum("d"), self.sum("k", self.springs)
+        metric = self.M + h * np.where(self.pattern, self.sum("d", self.dampers), 0.0) + h * h * Ki
+        if self.loops.in_metric:
+            gain = self._acceleration(metric, K, D + h * Ki)
+        else:
+            gain = np.linalg.solve(metric, self.M @ self._acceleration(self.M, K, D + h * Ki))
+        velocity = np.hstack([np.zeros((n, n)), np.eye(n)]) + h * gain
         return np.vstack([np.hstack([np.eye(n), np.zeros((n, n))]) + h * velocity, velocity])
 
     @cached_property
@@ -162,11 +200,14 @@ class System:
             yield Mode(float(factor), root, self.terms[most], float(pulls[most, i] / (pulls[:, i].sum() or 1.0)))
 
 
-def systems(examined: ExaminedModel) -> list[tuple[Start, System]]:
-    """Returns the coupled systems of each start, except those that are too large or have singular inertia."""
+def systems(examined: ExaminedModel, loaded: bool = False) -> list[tuple[Start, System]]:
+    """Returns the coupled systems of each start, except those that are too large or have singular inertia.
+
+    loaded: whether to include closed loops a second time, with the rows' full impedance.
+    """
     if not examined.systems:
         examined.systems += _systems(examined)
-    return examined.systems
+    return [(start, system) for start, system in examined.systems if loaded or not system.loaded]
 
 
 def _systems(examined: ExaminedModel) -> Iterator[tuple[Start, System]]:
@@ -174,14 +215,18 @@ def _systems(examined: ExaminedModel) -> Iterator[tuple[Start, System]]:
     dampers, springs = implicit_parts(examined)
     full = sparsity(m.dof_parentid)
     for start in examined.starts[:MOST_STARTS]:
-        found = terms(examined, start)
-        for dofs in _coupled(examined, found):
+        found, all_loops = terms(examined, start), loops_of(examined, start)
+        for dofs in _coupled(examined, found, start.rows["J"]):
             own = [t._replace(J=t.J[dofs]) for t in found if t.J[dofs].any()]
             M = start.M[np.ix_(dofs, dofs)]
+            rows = np.flatnonzero(start.rows["J"][:, dofs].any(axis=1))
             if len(dofs) <= MOST_DOFS and _is_regular(M):
                 fills = m.opt_integrator == Integrator.DISCRETE
                 pattern = np.ones(M.shape, bool) if fills else full[np.ix_(dofs, dofs)]
-                yield start, System(examined.h, M, own, m.opt_integrator, dampers, springs, pattern)
+                for i, loops in enumerate(all_loops if len(rows) else all_loops[:1]):
+                    D, stiffness, damping = (of[rows] for of in (loops.D, loops.stiffness, loops.damping))
+                    closed = Loops(loops.G[np.ix_(rows, dofs)], D, stiffness, damping, loops.in_metric)
+                    yield start, System(examined.h, M, own, m.opt_integrator, dampers, springs, pattern, closed, i > 0)
 
 
 def _is_regular(M: np.ndarray) -> bool:
@@ -205,6 +250,39 @@ def implicit_parts(examined: ExaminedModel) -> tuple[str, str]:
     if m.opt_integrator == Integrator.RK4 or m.opt_disableflags & (Disable.EULERDAMP | Disable.DAMPER):
         return "none", "none"
     return "joint", "none"
+
+
+def loops_of(examined: ExaminedModel, start: Start) -> list[Loops]:
+    """Returns the rows of active equalities in the form that a step uses: at a start, and at their full impedance.
+
+    With the impedance d, R = (1 - d) / d A; a load increases d.  Under `discrete` the rows act at the end of the step:
+    with k = K d and s = h B + h^2 k, the stiffness and damping are k and B + h k over 1 + s, and the impedance is
+    d (1 + s) / (1 + d s).  An LCP row G v' + cfm w = -erp / h G x has R = cfm / h.
+    """
+    m, h, rows = examined.model, examined.h, start.rows
+    K, B, d = rows["KBIP"].T[:3]
+    if examined.uses_erp:
+        pairs = ((m.eq_erp[rows["id"]], m.opt.erp), (m.eq_cfm[rows["id"]], m.opt.cfm))
+        erp, cfm = (np.where(own < 0, default, own) for own, default in pairs)
+        return [Loops(rows["J"], h / np.maximum(cfm, TINY), erp / h**2, np.full(len(d), 1 / h), True)]
+    at_end = m.opt_integrator == Integrator.DISCRETE
+    full = np.clip(m.eq_solimp[rows["id"], 1], mujoco.mjMINIMP, mujoco.mjMAXIMP)
+    found, A = [], 0.0
+    for imp in (d, full) if (np.abs(full - d) > PIVOT).any() else (d,):
+        stiffness, damping, closing = K * imp, B, imp
+        if at_end:
+            damping = B + h * stiffness
+            s = h * damping
+            stiffness, damping = stiffness / (1 + s), damping / (1 + s)
+            closing = np.minimum(imp * (1 + s) / (1 + imp * s), mujoco.mjMAXIMP)
+        A = A if found else closing / (1 - closing) / rows["D"]
+        D = closing / (1 - closing) / A
+        if m.opt_contact_model == ContactModel.LCP:  # softness by solref
+            total = np.maximum(h * stiffness + B, TINY)
+            found.append(Loops(rows["J"], h * D * total, stiffness / (h * total), np.full(len(d), 1 / h), True))
+        else:
+            found.append(Loops(rows["J"], D, stiffness, damping, at_end))
+    return found
 
 
 def terms(examined: ExaminedModel, start: Start) -> list[Term]:
@@ -283,14 +361,14 @@ def drives(examined: ExaminedModel, start: Start, i: int) -> tuple[float, ...]:
     return (own, *map(float, m.actuator_ctrlrange[u])) if m.actuator_ctrllimited[u] else (own,)
 
 
-def _coupled(examined: ExaminedModel, found: list[Term]) -> list[np.ndarray]:
-    """Returns the DoFs of trees with terms, grouping trees that one term couples."""
+def _coupled(examined: ExaminedModel, found: list[Term], loops: np.ndarray) -> list[np.ndarray]:
+    """Returns the DoFs of trees with terms, grouping trees that a term or a row of an equality couples."""
     m = examined.model
     group = np.arange(m.ntree)
     pulled = np.zeros(m.ntree, bool)
+    for J in (*(term.J for term in found), *loops):
+        trees = np.unique(m.dof_treeid[np.flatnonzero(J)])
+        group[np.isin(group, group[trees])] = group[trees].min(initial=m.ntree)
     for term in found:
-        trees = np.unique(m.dof_treeid[np.flatnonzero(term.J)])
-        pulled[trees] = True
-        joined = np.unique(group[trees])
-        group[np.isin(group, joined)] = joined[0]
+        pulled[m.dof_treeid[np.flatnonzero(term.J)]] = True
     return [np.flatnonzero(group[m.dof_treeid] == g) for g in np.unique(group[pulled])]

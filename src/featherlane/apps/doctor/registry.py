@@ -20,7 +20,7 @@ class Check(NamedTuple):
 
     Attributes:
         name: name in lower case with hyphens.
-        severity: severity of all its findings.
+        severity: severity of its findings, unless a sign has another.
         why: one sentence on why its findings matter.
         look: function that yields a `Sign` for each affected element.
     """
@@ -30,9 +30,10 @@ class Check(NamedTuple):
     why: str
     look: Look
 
-    def finding(self, kind: str, id: int | str, element: str, seen: str, advice: str) -> Finding:
-        """Returns a finding of this check."""
-        return Finding(self.name, self.severity, kind, id, element, seen, self.why, advice)
+    def finding(self, sign: Sign, element: str) -> Finding:
+        """Returns a finding of this check about an element."""
+        severity = sign.severity or self.severity
+        return Finding(self.name, severity, sign.kind, sign.id, element, sign.seen, self.why, sign.advice)
 
     @property
     def physics(self) -> str:

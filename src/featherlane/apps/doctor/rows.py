@@ -20,6 +20,7 @@ import numpy as np
 
 from featherlane.apps.doctor.examined_model import ExaminedModel
 from featherlane.apps.doctor.finding import NOTE, WARNING, Sign
+from featherlane.apps.doctor.predictions import REFUTED, is_refuted, push_of_row
 from featherlane.apps.doctor.registry import check
 from featherlane.enums import Disable, Enable, Integrator
 
@@ -87,7 +88,8 @@ def growth(examined: ExaminedModel, K: float, B: float) -> float:
 @check("row-unstable", WARNING, "constraint errors grow from step to step: the motion oscillates or diverges")
 def unstable_rows(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds rows (contact, limit, friction loss, equality) whose reference multiplies errors by more than 1 per step.
-    With Euler: h B >= 2 or h^2 K >= 4 - 2 h B; for `solref` = (T, z) with T = 2 h, a damping ratio z below 0.36."""
+    With Euler: h B >= 2 or h^2 K >= 4 - 2 h B; for `solref` = (T, z) with T = 2 h, a damping ratio z below 0.36.  It is
+    a note if the row of a geom, a pair or an equality acts in the first trial and a push decays."""
     for kind, ident, attribute, solref, _ in _relevant(examined):
         K, B = row_stiffness(examined, solref, attribute == "solreffriction")
         factor = growth(examined, K, B)
@@ -97,7 +99,24 @@ def unstable_rows(examined: ExaminedModel) -> Iterator[Sign]:
             seen += f"each step multiplies its error by {factor:.3g}"
             least = SAFE * examined.h
             advice = f"use a time constant of at least {least:.3g} s with damping ratio 1, or a smaller time step"
-            yield Sign(kind, ident, seen, advice)
+            refuted = _is_refuted(examined, kind, ident, factor)
+            seen += REFUTED + examined.start.name if refuted else ""
+            yield Sign(kind, ident, seen, advice, NOTE if refuted else "")
+
+
+def _is_refuted(examined: ExaminedModel, kind: str, ident: int | str, factor: float) -> bool:
+    """Returns whether a geom, a pair or an equality acts at the end of the first trial, and a push decays."""
+    m, end = examined.model, examined.trials[0].end
+    if kind == "equality":
+        acts = [ident in sample.equality for sample in end]
+    elif kind in ("geom", "pair"):
+        geoms = [ident] if kind == "geom" else [int(m.pair_geom1[ident]), int(m.pair_geom2[ident])]
+        acts = [bool(np.isin(geoms, sample.geom).all()) for sample in end]
+    else:
+        return False  # limits and friction losses may not act in the trial
+    if not acts or not all(acts):
+        return False
+    return is_refuted(examined, examined.start, push_of_row(examined, kind, int(ident)), factor)
 
 
 @check("row-softer", WARNING, "the constraint is softer than specified, and becomes stiffer with a smaller time step")

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from featherlane.apps.doctor.examined_model import ExaminedModel, Start
 from featherlane.apps.doctor.finding import ERROR, NOTE, WARNING, Sign
-from featherlane.apps.doctor.modes import Mode, actuator_moments, implicit_parts, servo_rates, systems, terms
+from featherlane.apps.doctor.modes import Mode, System, actuator_moments, servo_rates, systems, terms
+from featherlane.apps.doctor.predictions import REFUTED, is_refuted, push_along
 from featherlane.apps.doctor.registry import check
-from featherlane.enums import GAIN_FIXED, GAIN_PID, Integrator
+from featherlane.apps.doctor.remedies import set_options
+from featherlane.enums import GAIN_FIXED, GAIN_PID
+from featherlane.errors import FeatherlaneError
 
 GROWS = 1e-3  # growth per step in excess of the continuous system
 COARSE = 1.0  # rad of a period per step: about six steps per period
+ALIKE = 0.1  # relative: a mode that the rows of equalities have without springs and dampers
+HALVINGS = 8  # of the suggested time step, until it is stable
 RINGS = 0.1  # damping ratio below which a servo oscillates three times or more
 
 
@@ -21,47 +28,84 @@ RINGS = 0.1  # damping ratio below which a servo oscillates three times or more
 def unstable_modes(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds modes of springs, dampers and servos that a step amplifies by a factor above 1.001 though the continuous
     system decays: explicit springs with h w > 2, explicit dampers with h d / I > 2.  The inertia is that of the whole
-    tree."""
-    worst: dict[tuple[str, int], tuple[Start, Mode]] = {}
-    for start, system in systems(examined):
-        limit = np.exp(examined.h * max(0.0, np.real(system.roots).max())) * (1 + GROWS)
-        for mode in system.discrete_modes() if system.factors.max() > limit else ():
-            key = mode.term.kind, mode.term.id
-            known = worst[key][1].factor if key in worst else limit
-            if mode.factor > known:
-                worst[key] = start, mode
-    for (kind, ident), (start, mode) in worst.items():
-        inertia, omega, rate = _alone(examined, start, mode)
+    tree and of trees that active equalities join to it.  The advised integrator is one whose step has no such mode.  It
+    is a note if a push along the mode decays in a trial."""
+    worst = _amplified(examined)
+    for (kind, ident), (start, system, mode) in worst.items():
+        inertia, omega, rate = _alone(examined, start, system, mode)
         seen = (
             f"each step multiplies a mode by {mode.factor:.3g} at {start.name}, with a share of "
             f"{mode.share:.0%} from this element; alone "
         )
         seen += f"it has h w = {examined.h * omega:.3g}, h d / I = {examined.h * rate:.3g} with I = {inertia:.3g}"
-        yield Sign(kind, ident, seen, _remedy(examined, mode, rate > omega))
+        term = next(t for t in terms(examined, start) if (t.kind, t.id) == (kind, ident))
+        refuted = is_refuted(examined, start, push_along(start, term.J), mode.factor)
+        seen += REFUTED + start.name if refuted else ""
+        yield Sign(kind, ident, seen, _remedy(examined, system, mode, rate > omega), NOTE if refuted else "")
 
 
-def _alone(examined: ExaminedModel, start: Start, mode: Mode) -> tuple[float, float, float]:
+def _amplified(examined: ExaminedModel, loaded: bool = False) -> dict[tuple[str, int], tuple[Start, System, Mode]]:
+    """Returns the most amplified mode of each element, except in loops whose rows alone amplify the motion.
+
+    loaded: whether to include loops under a load, at the full impedance of their rows.
+    """
+    worst: dict[tuple[str, int], tuple[Start, System, Mode]] = {}
+    for start, system in systems(examined, loaded):
+        limit = np.exp(examined.h * max(0.0, np.real(system.roots).max())) * (1 + GROWS)
+        if system.factors.max() <= limit:
+            continue
+        if len(system.loops.D) and replace(system, terms=[]).factors.max() > limit:
+            continue  # the rows alone: `row-unstable` reports them
+        for mode in system.discrete_modes():
+            key = mode.term.kind, mode.term.id
+            known = worst[key][2].factor if key in worst else limit
+            if mode.factor > known:
+                worst[key] = start, system, mode
+    return worst
+
+
+def _alone(examined: ExaminedModel, start: Start, system: System, mode: Mode) -> tuple[float, float, float]:
     """Computes (effective inertia, natural frequency [rad/s], decay rate [1/s]) along the main term of a mode."""
-    term = next(t for t in terms(examined, start) if (t.kind, t.id) == (mode.term.kind, mode.term.id))
-    inverse = float(term.J @ np.linalg.solve(start.M, term.J))
+    term, G = mode.term, system.loops.G
+    inertia = system.M + (G.T * system.loops.D) @ G  # of the tree and, by their rows, of trees that equalities join
+    inverse = float(term.J @ np.linalg.solve(inertia, term.J))
     return 1 / inverse, float(np.sqrt(abs(term.k) * inverse)), term.d * inverse
 
 
-def _remedy(examined: ExaminedModel, mode: Mode, by_damper: bool) -> str:
-    """Suggests a smaller step, an implicit integrator, or a smaller coefficient.
+def _remedy(examined: ExaminedModel, system: System, mode: Mode, by_damper: bool) -> str:
+    """Suggests a smaller step, a smaller coefficient, or an integrator that stabilizes the element's modes.
 
     A damper of rate r has the factor h r - 1, so that h / (1 + factor) is 1 / r, far below the limit of springs.
     """
     what = {"joint": "stiffness", "tendon": "stiffness", "actuator": "kp"}[mode.term.kind]
     if by_damper:
         what = "kv" if mode.term.kind == "actuator" else "damping"
-    advice = f"use a timestep of at most {examined.h / (1 + mode.factor):.2g} s, or a smaller {what}, or more armature"
-    dampers, _ = implicit_parts(examined)
-    if by_damper and dampers != "all":
-        advice += ', or integrator="implicitfast"'
-    elif not by_damper and examined.model.opt_integrator != Integrator.DISCRETE:
-        advice += ', or integrator="discrete"'
-    return advice
+    advice = f"use a timestep of at most {_stable_step(examined, mode):.2g} s, or a smaller {what}, or more armature"
+    fast, implicit = "implicitfast", "discrete"
+    # the rows of equalities do not include the implicit damping of `implicitfast`
+    candidates = (fast, implicit) if by_damper and not len(system.loops.D) else (implicit, fast)
+    stable = next((name for name in candidates if _stabilizes(examined, mode, integrator=name)), None)
+    return advice + (f', or integrator="{stable}"' if stable else "")
+
+
+def _stable_step(examined: ExaminedModel, mode: Mode) -> float:
+    """Returns a time step [s] at which the element has no amplified mode; 0 if the search finds none."""
+    h = examined.h / (1 + mode.factor)
+    for _ in range(HALVINGS):
+        h = float(f"{h:.2g}")
+        if _stabilizes(examined, mode, timestep=h):
+            return h
+        h /= 2
+    return 0.0
+
+
+def _stabilizes(examined: ExaminedModel, mode: Mode, **options: float | str) -> bool:
+    """Returns whether the element has no amplified mode with other options; False if the model does not allow them."""
+    try:
+        changed = _amplified(examined.changed(partial(set_options, **options)), loaded=True)
+        return (mode.term.kind, mode.term.id) not in changed
+    except FeatherlaneError:
+        return False
 
 
 @check(
@@ -71,8 +115,12 @@ def coarse(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds oscillating modes (damping ratio below 0.7) with h w above 1: fewer than six steps per period."""
     worst: dict[tuple[str, int], tuple[Start, Mode]] = {}
     for start, system in systems(examined):
-        for mode in system.continuous_modes() if np.abs(system.roots).max() * examined.h > COARSE else ():
+        fast = np.abs(system.roots).max() * examined.h > COARSE
+        of_rows = replace(system, terms=[]).roots if fast and len(system.loops.D) else np.zeros(0)
+        for mode in system.continuous_modes() if fast else ():
             key, size = (mode.term.kind, mode.term.id), abs(mode.root)
+            if (np.abs(of_rows - mode.root) < ALIKE * size).any():
+                continue
             known = abs(worst[key][1].root) if key in worst else COARSE / examined.h
             if size > known and -mode.root.real < 0.7 * size and mode.root.imag != 0:
                 worst[key] = start, mode

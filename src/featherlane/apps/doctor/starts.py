@@ -80,7 +80,7 @@ def open_loops(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds active equalities with an initial error above 1 % of the mean body size, or 0.01 rad."""
     m = examined.model
     for e in range(m.neq):
-        errors = [(np.abs(r[ids == e]).max(initial=0.0), s) for s in examined.starts for ids, r in [s.loops]]
+        errors = [(np.abs(s.rows["pos"][s.rows["id"] == e]).max(initial=0.0), s) for s in examined.starts]
         error, start = max(errors, key=lambda pair: pair[0])
         if error > OPEN * min(examined.size, 1.0):
             ref = float(m.eq_solref[e, 0])

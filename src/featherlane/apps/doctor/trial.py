@@ -15,9 +15,9 @@ OFTEN = 0.01  # fraction of the steps
 def non_finite_states(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds states that become non-finite or exceed 1e10 within a second, or 500 steps (50,000 / DoFs if fewer), from a
     start with its controls."""
-    for start, counts, when in examined.trials:
-        if counts["non_finite"]:
-            seen = f"non-finite or out-of-range values within {when:.3g} s from {start}"
+    for trial in examined.trials:
+        if trial.counts["non_finite"]:
+            seen = f"non-finite or out-of-range values within {trial.when:.3g} s from {trial.start}"
             advice = "fix the other findings first; try a smaller timestep to find out if the model is stiff"
             yield Sign("model", -1, seen, advice)
 
@@ -26,18 +26,18 @@ def non_finite_states(examined: ExaminedModel) -> Iterator[Sign]:
 def not_converged(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds trials in which more than 1 % of the steps are counted in `not_converged`."""
     steps = examined.trial_steps
-    for start, counts, _ in examined.trials:
-        if counts["not_converged"] > OFTEN * steps:
-            seen = f"{counts['not_converged']} of {steps} steps from {start} did not converge"
+    for trial in examined.trials:
+        if trial.counts["not_converged"] > OFTEN * steps:
+            seen = f"{trial.counts['not_converged']} of {steps} steps from {trial.start} did not converge"
             yield Sign("option", "iterations", seen, "use more iterations, newton or dantzig, or softer constraints")
 
 
 @check("trial-full", WARNING, "contacts or rows beyond the capacity are dropped")
 def full(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds trials with more contacts or rows than the capacity."""
-    for start, counts, _ in examined.trials:
+    for trial in examined.trials:
         for name in ("contacts_full", "rows_full"):
-            if counts[name]:
-                seen = f"{name} in {counts[name]} of {examined.trial_steps} steps from {start}"
+            if trial.counts[name]:
+                seen = f"{name} in {trial.counts[name]} of {examined.trial_steps} steps from {trial.start}"
                 advice = "reserve more by <size nconmax>, or reduce overlapping pairs (contype, conaffinity)"
                 yield Sign("model", -1, seen, advice)
