@@ -21,6 +21,7 @@ _shape = Declare("collision", "scratch", record="shapes")
 _box = Declare("collision", "scratch", record="box")
 _sweep = Declare("collision", "scratch", record="sweep")
 _manifold = Declare("collision", "scratch", record="manifold")
+_relief = Declare("collision", "scratch", record="relief")
 _convex = Declare("collision", "scratch", record="convex")
 _support = Declare("collision", "scratch", record="support")
 _simplex = Declare("collision", "scratch", record="simplex")
@@ -173,6 +174,15 @@ FIELDS = (
     _manifold.scalar("dist", "nmanifold", "m", "distances of the contacts"),
     _manifold.rows(Vec3, "pos", "nmanifold", "m", "positions of the contacts", shared=True),
     _manifold.rows(Vec3, "normal", "nmanifold", "1", "normals, from the first shape to the second", shared=True),
+    # contacts of a height field and a convex shape, in the frame of the field
+    _relief.int("nearest", "1", "1", "1: only the nearest contact is kept"),
+    _relief.int("full", "1", "1", "1: more contacts than nmanifold"),
+    _relief.int("count", "1", "1", "number of contacts found"),
+    _relief.scalar("dist", "nmanifold", "m", "distances of the contacts"),
+    _relief.rows(Vec3, "pos", "nmanifold", "m", "positions of the contacts", shared=True),
+    _relief.rows(Vec3, "normal", "nmanifold", "1", "normals, from the field to the shape", shared=True),
+    _relief.rows(Vec3, "origin", "", "m", "centre of the field in the world", shared=True),
+    _relief.rows(Mat3, "axes", "", "1", "orientation of the field in the world", shared=True),
     # scratch memory of general convex pairs: one pair of shapes at a time, in the frame of the first
     _shape.rows(Vec3, "prism", "6", "m", "vertices of a prism (shape type 8) in its frame", shared=True),
     _convex.rows(Vec3, "pos", "", "m", "centre of the second shape in the frame of the first", shared=True),
