@@ -100,6 +100,7 @@ FIELDS = (
     # a slot is a contact point of at least one world of the tile; con_present = 0 in worlds without that contact
     _scratch.int("ncon_slot", "1", "1", "number of contact slots of the tile"),
     _scratch.int("con_overflow", "1", "1", "1: the slots do not fit, so the tile has to be split"),
+    _scratch.int("full_pair", "2", "1", "the last pair of geoms with more contacts than nmanifold; -1: none"),
     _report.real("ncon", "1", "1", "number of contacts of each world", dtype="int64"),
     _slot.int("con_cand", "nconmax", "1", "candidate pair; with the tree another number, -1: user-defined"),
     _slot.int("con_geom", "nconmax 2", "1", "the two geoms, -1: user-defined by bodies"),

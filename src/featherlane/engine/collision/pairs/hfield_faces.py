@@ -13,13 +13,14 @@ the pose of a plane.  relief.* has the contacts found.  m1 and d1 are the model 
 
 Imported kernels:
 
+    core_radius(d1, side)          radius around the core of a shape: of a sphere or a capsule, else 0
     add_contact(d1, dist, pos, n)  adds a contact to relief.*
     plane_points(m1, d1)           writes manifold.* of the shape and the plane
     height_over(m1, d1, p, n)      height of the shape's lowest point over a plane
 """
 
 from featherlane.engine.prelude import *
-from featherlane.engine.collision.convex.support import unit_axis
+from featherlane.engine.collision.convex.support import core_radius, unit_axis
 from featherlane.engine.collision.pairs.hfield_contacts import add_contact
 from featherlane.engine.collision.pairs.hfield_grid import (
     across_triangle_edge,
@@ -80,18 +81,24 @@ def is_above_triangle(a, b, c, n, q):
 def leaves_elsewhere(m1, d1, field, q, depth, most):
     """Returns whether another face of the field is nearer to a point in the ground, and the shape less deep below it.
 
+    A point beyond a wall, or below the bottom, is not in the ground.
+
     Args:
-        q: the point.
+        q: the point, below a face.
         depth: its depth below a face [m].
         most: depth of the whole shape below that face [m].
     """
-    near, less = (1.0 - SHALLOWER) * depth, (1.0 - SHALLOWER) * most
+    # another face of the same plane is nearer by rounding only
+    near = (1.0 - SHALLOWER) * depth - 4.0 * rounding_of_heights(m1, field)
+    less = (1.0 - SHALLOWER) * most
     leaves = False
     for face in range(FACES + 1):
         if faces_shape(m1, d1, field, face):
             p, n = outer_face(m1, field, face)
             below = dot(p - q, n)
-            if below >= 0.0 and below < near and is_on_outer_face(m1, field, face, fma(below, n, q)):
+            if below < 0.0:
+                leaves = True  # the point is not in the ground
+            elif below < near and is_on_outer_face(m1, field, face, fma(below, n, q)):
                 leaves = leaves or -height_over(m1, d1, p, n) < less
     half_x, half_y = m1.hfield_size[field][0], m1.hfield_size[field][1]
     rows = cells_between(q[1] - depth, q[1] + depth, half_y, m1.hfield_nrow[field] - 1)
@@ -132,7 +139,7 @@ def is_within_edge(m1, field, opposite, corners, n, foot, q, slack):
         opposite: (row, column) of the neighbour's third corner.
         corners: start and end of the edge, and the triangle's third corner.
         n: the triangle's normal.
-        foot, q: the point's foot and the point of the shape.
+        foot, q: the point's foot and the point of the shape's core.
         slack: distance by which the foot may be beyond the edge [m].
     """
     start, end, third = corners
@@ -179,7 +186,8 @@ def collide_triangle(m1, d1, field, r, c, half):
         slack = fma(ON_EDGE, cell, 4.0 * rounding_of_heights(m1, field) / cell * height)
         for i in range(d1.manifold.count[0]):
             dist, pos = d1.manifold.dist[i], d1.manifold.pos[i]
-            foot, q = fma(-0.5 * dist, n, pos), fma(0.5 * dist, n, pos)
+            # of a sphere or a capsule, the point in the core
+            foot, q = fma(-0.5 * dist, n, pos), fma(0.5 * dist + core_radius(d1, side=1), n, pos)
             within = True
             for k, corners in ((0, (a, b, corner)), (1, (b, corner, a)), (2, (corner, a, b))):
                 opposite = across_triangle_edge(r, c, half, k)
