@@ -155,8 +155,20 @@ class CapacityWarning(RuntimeWarning):
     """
 
 
-def warn_of_full(who: str, capacity: int, *, owner: str, level: int) -> None:
-    """Warns of contacts or rows beyond the capacity; `level` is the number of frames above the caller."""
+def warn_of_full(who: str, capacity: int, *, pair: str = "", owner: str, level: int) -> None:
+    """Warns of contacts or rows beyond the capacity, or of a pair's contacts beyond the capacity of one pair.
+
+    `level` is the number of frames above the caller.
+    """
+    if pair:
+        warnings.warn(
+            f"{who} had more contacts of {pair} than the {capacity} of one pair, and lost the least deep ones: see "
+            f"{owner}.status; larger cells of the height field, or several smaller geoms, need less; this warning "
+            f"appears once (warnings.simplefilter('ignore', featherlane.CapacityWarning) disables it)",
+            CapacityWarning,
+            stacklevel=level + 2,
+        )
+        return
     warnings.warn(
         f"{who} had more contacts than the {capacity} that fit, or more rows, and lost the last: see {owner}.status; "
         f'<size nconmax="{2 * capacity}"/> in the model reserves more; this warning appears once '

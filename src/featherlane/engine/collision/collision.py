@@ -315,10 +315,18 @@ def append_points(m, d, function, number, pair_id, geom1, geom2):
 
 @kernel
 def warn_or_split(d):
-    """With one active world, keeps the contacts that fit and warns; else keeps the overflow flag to split the tile."""
-    if d.con_overflow[0] == 1 and count_active_worlds(d) == 1:
-        d.con_overflow[0] = 0
-        warn_full(d, CONTACTS_FULL)
+    """With one active world, keeps the contacts that fit and warns; else keeps the overflow flag to split the tile.
+
+    Contacts that do not fit: of the tile (con_overflow), or of one pair (full_pair).
+    """
+    if d.con_overflow[0] == 1 or d.full_pair[0] >= 0:
+        if count_active_worlds(d) == 1:
+            d.con_overflow[0] = 0
+            warn_full(d, CONTACTS_FULL)
+            if d.full_pair[0] >= 0:
+                d.found_pair[0], d.found_pair[1] = 1 + d.full_pair[0], 1 + d.full_pair[1]
+        else:
+            d.con_overflow[0] = 1
 
 
 @stage
@@ -333,13 +341,14 @@ def collision(m, d):
     With the flag `speculative`, contacts within the step follow those of each pair (sweep/contacts.py).
     Reads:  geom_xpos, geom_xmat, given_*, active; cvel, subtree_com to predict how far geoms move; qvel, cdof with
             the flag speculative.
-    Writes: ncon_slot, con_overflow, ncon, con_* (nconmax,), warning (contacts full), found_bad; with the flag
-            speculative cvel, cdof_dot.
+    Writes: ncon_slot, con_overflow, full_pair, ncon, con_* (nconmax,), warning (contacts full), found_bad, found_pair;
+            with the flag speculative cvel, cdof_dot.
     Scratch: near.geom_reach (ngeom,), near.cand_near (ncand,), neighbours.*, near.*, crowd.*, narrow.*, sweep.*.
     Frame: world.                           Cost: O(ncand), or O(list) with a neighbour list; plus near pairs.
     """
     d.ncon_slot[0] = 0
     d.con_overflow[0] = 0
+    d.full_pair[0] = -1
     d.ncon[0] = 0.0
     if not m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT):
         # writes near.detects, and slots of user-defined contacts

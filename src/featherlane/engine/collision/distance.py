@@ -1,7 +1,7 @@
 """Computes the signed distance of two geoms in every world, for `geom_distance`.
 
 Two convex shapes use `closest`, signed distance fields `field_distance`.  A plane uses the lowest point of the shape
-(of the hull, for an SDF geom), a height field the minimum over its prisms.  A pair is computed with the lower geom type
+(of the hull, for an SDF geom), a height field the nearest of the contacts within the limit.  A pair is computed with the lower geom type
 first; the result is flipped afterwards if necessary.
 
 m1 and d1 are the model and the data of one world.  shapes.*[0] and shapes.*[1] are the two shapes; convex.dist,
@@ -10,17 +10,15 @@ A core is a shape without the radius around it: of a sphere its centre, of a cap
 own core.  core_support(m1, d1, side, u) is (point, vertex), the core's farthest point along u in the shape's frame and
 its index; core_radius(d1, side) is the radius around the core.
 `lane` is the index of a world in the tile.
-NO_DISTANCE is a distance beyond the limit.  PRISM is a type of shape: a prism with the vertices shapes.prism.
-A height field has hfield_nrow rows of hfield_ncol samples; hfield_size is (half side along x, half side along y, height
-of the sample value 1, depth of the base) [m].
+NO_DISTANCE is a distance beyond the limit.  relief.* has the contacts of a height field, in its frame.
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.convex.pair import NO_DISTANCE, closest
-from featherlane.engine.collision.convex.support import PRISM, core_radius, core_support, look_from_first
+from featherlane.engine.collision.convex.support import core_radius, core_support
 from featherlane.engine.collision.field_distance import field_distance
 from featherlane.engine.collision.lane import write_vec3
-from featherlane.engine.collision.pairs.hfield import cells_between, extent_along, set_prism
+from featherlane.engine.collision.pairs.hfield import surface_contacts
 from featherlane.engine.collision.slot import load_field, load_shape
 
 
@@ -44,48 +42,25 @@ def plane_distance(m1, d1):
     d1.convex.witness[1] = lowest
 
 
-@kernel
-def prism_distance(m1, d1):
-    """Computes the distance of the prism; keeps the previous points and normal in convex.* unless the prism is nearer.
-
-    Reads and writes: shapes.limit, the least distance of all prisms so far.
-    """
-    first, second, normal = d1.convex.witness[0], d1.convex.witness[1], d1.convex.normal[0]
-    closest(m1, d1)
-    if d1.convex.dist[0] < d1.shapes.limit[0]:
-        d1.shapes.limit[0] = d1.convex.dist[0]
-    else:
-        d1.convex.witness[0] = first
-        d1.convex.witness[1] = second
-        d1.convex.normal[0] = normal
-
-
 @stage
 def height_field_distance(m1, d1):
-    """Computes the minimum distance of shape 1 and the prisms of the height field, shape 0, within shapes.limit.
+    """Computes the distance of the height field, shape 0, and shape 1, if it is less than shapes.limit.
 
-    Reads:  shapes.*, hfield_*.
-    Writes: convex.*.
-    Scratch: shapes.*, support.*.
+    It is the least distance of their contacts: a depth is measured as that of a contact.
+
+    Reads:  shapes.*, hfield_*, hull_*.
+    Writes: convex.dist, convex.normal, convex.witness.
+    Scratch: shapes.*, relief.*, manifold.*, what `closest` writes.
     Cost:   O(cells within the limit).
     """
-    field, limit = d1.shapes.data[0], d1.shapes.limit[0]
-    half_x, half_y = m1.hfield_size[field][0], m1.hfield_size[field][1]
-    look_from_first(d1)  # writes convex.pos and convex.mat, the second pose in the first frame
-    # bounds of shape 1, widened by the limit, in the field's frame
-    x_low, x_high = extent_along(m1, d1, Vec3(1.0, 0.0, 0.0), limit)
-    y_low, y_high = extent_along(m1, d1, Vec3(0.0, 1.0, 0.0), limit)
-    d1.shapes.type[0] = PRISM
-    # numbers of cells are one less than those of samples
-    columns = cells_between(x_low, x_high, half_x, m1.hfield_ncol[field] - 1)
-    rows = cells_between(y_low, y_high, half_y, m1.hfield_nrow[field] - 1)
-    for row in range(rows[0], rows[1]):
-        for column in range(columns[0], columns[1]):
-            # a cell has two triangles, each the top of a prism in shapes.prism
-            for half in range(2):
-                set_prism(m1, d1, field, row, column, half)
-                prism_distance(m1, d1)
-    d1.convex.dist[0] = d1.shapes.limit[0] if d1.shapes.limit[0] < limit else NO_DISTANCE
+    d1.relief.nearest[0] = 1
+    surface_contacts(m1, d1)
+    axes, dist = d1.relief.axes[0], d1.relief.dist[0]
+    normal, pos = axes @ d1.relief.normal[0], axes @ d1.relief.pos[0] + d1.relief.origin[0]
+    d1.convex.dist[0] = dist if d1.relief.count[0] > 0 else NO_DISTANCE
+    d1.convex.normal[0] = normal
+    d1.convex.witness[0] = fma(-0.5 * dist, normal, pos)
+    d1.convex.witness[1] = fma(0.5 * dist, normal, pos)
 
 
 @kernel

@@ -21,6 +21,7 @@ _shape = Declare("collision", "scratch", record="shapes")
 _box = Declare("collision", "scratch", record="box")
 _sweep = Declare("collision", "scratch", record="sweep")
 _manifold = Declare("collision", "scratch", record="manifold")
+_relief = Declare("collision", "scratch", record="relief")
 _convex = Declare("collision", "scratch", record="convex")
 _support = Declare("collision", "scratch", record="support")
 _simplex = Declare("collision", "scratch", record="simplex")
@@ -99,6 +100,7 @@ FIELDS = (
     # a slot is a contact point of at least one world of the tile; con_present = 0 in worlds without that contact
     _scratch.int("ncon_slot", "1", "1", "number of contact slots of the tile"),
     _scratch.int("con_overflow", "1", "1", "1: the slots do not fit, so the tile has to be split"),
+    _scratch.int("full_pair", "2", "1", "the last pair of geoms with more contacts than nmanifold; -1: none"),
     _report.real("ncon", "1", "1", "number of contacts of each world", dtype="int64"),
     _slot.int("con_cand", "nconmax", "1", "candidate pair; with the tree another number, -1: user-defined"),
     _slot.int("con_geom", "nconmax 2", "1", "the two geoms, -1: user-defined by bodies"),
@@ -173,6 +175,15 @@ FIELDS = (
     _manifold.scalar("dist", "nmanifold", "m", "distances of the contacts"),
     _manifold.rows(Vec3, "pos", "nmanifold", "m", "positions of the contacts", shared=True),
     _manifold.rows(Vec3, "normal", "nmanifold", "1", "normals, from the first shape to the second", shared=True),
+    # contacts of a height field and a convex shape, in the frame of the field
+    _relief.int("nearest", "1", "1", "1: only the nearest contact is kept"),
+    _relief.int("full", "1", "1", "1: more contacts than nmanifold"),
+    _relief.int("count", "1", "1", "number of contacts found"),
+    _relief.scalar("dist", "nmanifold", "m", "distances of the contacts"),
+    _relief.rows(Vec3, "pos", "nmanifold", "m", "positions of the contacts", shared=True),
+    _relief.rows(Vec3, "normal", "nmanifold", "1", "normals, from the field to the shape", shared=True),
+    _relief.rows(Vec3, "origin", "", "m", "centre of the field in the world", shared=True),
+    _relief.rows(Mat3, "axes", "", "1", "orientation of the field in the world", shared=True),
     # scratch memory of general convex pairs: one pair of shapes at a time, in the frame of the first
     _shape.rows(Vec3, "prism", "6", "m", "vertices of a prism (shape type 8) in its frame", shared=True),
     _convex.rows(Vec3, "pos", "", "m", "centre of the second shape in the frame of the first", shared=True),

@@ -24,7 +24,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.collision.convex.result_cache import find_entry
 from featherlane.engine.collision.mixing import detection_distance
 from featherlane.engine.collision.slot import complete_frames, load_field, load_shape, store_manifold
-from featherlane.engine.model.pair import manifold_points
+from featherlane.engine.model.pair import HEIGHTS, manifold_points
 
 # relative to the radii: rounding of a pose, 2^-23 in float32; in float64 also that of a model's file and compiler
 SINGLE, DOUBLE = 2.0**-23, 2.0**-30
@@ -67,7 +67,7 @@ def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
 
     Reads:  geom_xpos, geom_xmat, geom_rbound, narrow.near, recall_address.
     Writes: con_dist, con_pos, con_frame, con_point, con_present from slot `first` on; ncon_slot, con_overflow;
-            shapes.*, manifold.*, narrow.*, recall.*.
+            full_pair, if a world has more contacts than nmanifold; shapes.*, manifold.*, narrow.*, recall.*.
     """
     d.narrow.limit[0] = detection_distance(m, d, pair_id, geom1, geom2)
     # a positive number that is unique for each pair of geoms
@@ -86,5 +86,7 @@ def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
             # writes recall.pair, the address of the pair's cache entry; only pairs outside of a crowd have a number
             find_entry(d, lane, number if m.ncrowd == 0 else d.recall.key[0])
             manifold(m, d, function)  # from shapes.* to manifold.*
+            if function == HEIGHTS and d.relief.full[0] == 1:
+                d.full_pair[0], d.full_pair[1] = geom1, geom2
             store_manifold(d, first, lane)
     complete_frames(d, first)

@@ -2,7 +2,7 @@
 
 Features have coordinates along two tangents and the contact's normal, from the middle of the nearest points.
 A face is a polygon, the cap of a cylinder a disc with points around its rim, an edge a segment: an edge of a box or a
-hull, or the side line of a cylinder or a capsule.  Ellipsoids, spheres and prisms meet in a point.
+hull, the side line of a cylinder or a capsule, or the top edge of a prism.  Ellipsoids and spheres meet in a point.
 Coordinates of corner k of shape `side` are feature.point[side, 0 .. 2, k]; feature.edge[side, 0 .. 1, k] is the edge
 from this corner to the next one along the two tangents, feature.edge[side, 2, k] a tolerance.  In flat arrays, a
 coordinate of a shape has RUN values.  `eights(field)` is a field as rows of eight values, RUN // 8 for a coordinate.
@@ -22,12 +22,12 @@ Imported kernels:
     core_support(m1, d1, side, u)  (point, vertex): farthest point of a core along u, in its frame; its index
     unit_axis(axis, length)        vector of this length along a coordinate axis
 
-Source: MuJoCo (engine_collision_gjk.h) has the same tolerances, and also treats a height field's prism as a point.
+Source: MuJoCo (engine_collision_gjk.h) has the same tolerances.
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.convex.facet import NO_FACE, NO_FACET, has_face
-from featherlane.engine.collision.convex.support import core_support, unit_axis
+from featherlane.engine.collision.convex.support import PRISM, core_support, unit_axis
 
 FACE = 0.996  # cosine between normal and face normal above which the face is in contact
 EDGE = 0.0888  # cosine between normal and edge below which the edge is in contact
@@ -317,6 +317,19 @@ def find_capsule_feature(d1, side, normal):
 
 
 @kernel
+def find_prism_feature(d1, side, direction):
+    """Sets the feature to the top edge of a prism, from vertex 3 to 4, if it is in the plane and not a point.
+
+    direction: contact normal, outwards, in the shape's frame.
+    """
+    start, end = d1.shapes.prism[3], d1.shapes.prism[4]
+    edge = end - start
+    rise, length = dot(edge, direction), norm3(edge)
+    if fabs(rise) < EDGE * length:
+        store_segment(d1, side, start, end)
+
+
+@kernel
 def find_feature(m1, d1, side, least_cosine):
     """Stores the feature of shape `side` that meets the plane orthogonal to the contact's normal.
 
@@ -340,5 +353,7 @@ def find_feature(m1, d1, side, least_cosine):
         find_cylinder_feature(d1, side, direction, least_cosine)
     elif kind == CAPSULE:
         find_capsule_feature(d1, side, direction)
+    elif kind == PRISM:
+        find_prism_feature(d1, side, direction)
     if d1.feature.count[side] == 0:
         d1.feature.count[side] = POINT

@@ -1,151 +1,143 @@
-"""Computes contacts of a height field and a convex shape from the prisms under the shape.
+"""Computes contacts of a height field and a convex shape: those with its triangles, ridges, peaks, walls and bottom.
 
-A cell of the grid is two triangular prisms between the surface and the bottom of the base, cut along the diagonal from
-(row, column) to (row + 1, column + 1); columns of samples run along x, rows along y.  In kernels, r is a row and c a
-column.  Each prism is a convex shape and yields at most one point, its nearest or deepest one.
-A sphere whose centre is in a prism or above it has a closed form; other cases use the search for convex pairs.
-m1 and d1 are the model and the data of one world.  shapes.*[0] is the field, shapes.*[1] the convex shape.  PRISM is a
-type of shape: the current prism, with the vertices shapes.prism.
-The field has hfield_nrow rows of hfield_ncol samples from 0 to 1; hfield_size is (half side along x, half side along y,
-height of the sample value 1, depth of the base) [m].  A contact is at most shapes.limit away; manifold.count points are
-stored in manifold.pos, dist and normal.
-A core is a shape without the radius around it: of a sphere its centre, of a capsule its segment; any other shape is its
-own core.
+The surface is made of triangles; the ground below it is solid down to the bottom of the base.  Contacts are pairs of a
+feature of the surface and one of the shape that are locally nearest: the normal of a contact is that of a triangle, or
+is between the normals of the sides of a ridge or a peak.  Edges in flat or concave ground have no contacts.
+A shape on coplanar triangles thus has the contacts of a plane, whatever the size of the cells.
+The search visits the triangles, edges and samples under the shape's bounding rectangle (`hfield_faces`,
+`hfield_ridges`).
+
+m1 and d1 are the model and the data of one world.  shapes.*[0] is the field, shapes.*[1] the convex shape.
+A contact is at most shapes.limit away; manifold.count points are stored in manifold.pos, dist and normal.
+hfield_size is (half side along x, half side along y, height of the sample value 1, depth of the base) [m].
 
 Imported kernels:
 
-    core_support(m1, d1, side, u)  (point, vertex): farthest point of a core along u, in its frame; its index
-    core_radius(d1, side)          radius around the core [m]
-    look_from_first(d1)            writes convex.pos and convex.mat, the second shape's pose in the frame of the first
-    closest(m1, d1)                writes convex.dist, convex.normal and the nearest points convex.witness
-    collide_prism_sphere(d1)       whether the closed form applies; if so, writes the same as `closest`
+    look_from_first(d1)              writes convex.pos and convex.mat, the second shape's pose in the frame of the first
+    farthest_along(m1, d1, u)        largest coordinate of the second shape along u
+    cells_between                    (first, end) of the cells that meet an interval
 
-Source: MuJoCo mjc_ConvexHField, with its order of the prisms.  If there are more points than capacity, the first ones
-    are kept, as there.  Deviation: depths of boxes and meshes are minimal.  MuJoCo 4.0.1 does not number the corners
-    of a prism, mistakes a new corner for a known one and stops early, unless there is a margin.
+Source: the surface, its triangles and the base are those of MuJoCo's mjc_ConvexHField.  Deviation: MuJoCo computes one
+    contact for each triangular prism, of which the inner walls count as surfaces.
 """
 
 from featherlane.engine.prelude import *
-from featherlane.engine.collision.broad.heights import sample_before, sample_behind, sample_height
-from featherlane.engine.collision.convex.pair import closest
-from featherlane.engine.collision.convex.support import PRISM, core_radius, core_support, look_from_first
-from featherlane.engine.collision.pairs.sphere_prism import collide_prism_sphere
+from featherlane.engine.collision.broad.heights import sample_height
+from featherlane.engine.collision.convex.support import look_from_first
+from featherlane.engine.collision.pairs.hfield_faces import FACES, collide_outer_face, collide_triangle
+from featherlane.engine.collision.pairs.hfield_grid import cells_between, triangle_corner
+from featherlane.engine.collision.pairs.hfield_plane import farthest_along
+from featherlane.engine.collision.pairs.hfield_ridges import collide_outer_edge, collide_ridges
 
 
 @kernel
-def farthest_along(m1, d1, u):
-    """Returns the largest coordinate [m] of the second shape along the unit vector u, in the first shape's frame."""
-    u_in_2 = d1.convex.mat[0].T @ u
-    core, _ = core_support(m1, d1, 1, u_in_2)
-    return dot(core, u_in_2) + dot(d1.convex.pos[0], u) + core_radius(d1, side=1)
-
-
-@kernel
-def extent_along(m1, d1, u, limit):
-    """Returns (lowest, highest): the second shape's extent along u in the first one's frame, enlarged by the limit."""
+def extent_along(m1, d1, axis):
+    """Returns (lowest, highest): the extent of the shape along an axis of the field, enlarged by the limit."""
+    one = 1.0 + 0.0 * d1.shapes.limit[0]
+    u = Vec3(one if k == axis else 0.0 * one for k in range(3))
+    limit = d1.shapes.limit[0]
     return -farthest_along(m1, d1, -u) - limit, farthest_along(m1, d1, u) + limit
 
 
 @kernel
-def cells_between(low, high, half, n):
-    """Returns (first, end) of the cells that meet the interval from low to high; `end` is not included.
+def cells_under(m1, d1, field):
+    """Returns (rows, columns): (first, end) of the rows and columns of cells within the limit of the shape."""
+    x0, x1 = extent_along(m1, d1, 0)
+    y0, y1 = extent_along(m1, d1, 1)
+    return (
+        cells_between(y0, y1, m1.hfield_size[field][1], m1.hfield_nrow[field] - 1),
+        cells_between(x0, x1, m1.hfield_size[field][0], m1.hfield_ncol[field] - 1),
+    )
 
-    n cells extend from -half to half.
+
+@kernel
+def top_of_triangle(m1, field, r, c, half):
+    """Returns the height of the highest corner of a triangle of cell (r, c) [m]."""
+    top = fmax(sample_height(m1, field, r, c), sample_height(m1, field, r + 1, c + 1))
+    row, column = triangle_corner(r, c, half, 2 - half)  # the corner that is not on the diagonal
+    return fmax(top, sample_height(m1, field, row, column))
+
+
+@kernel
+def collide_triangles(m1, d1, field):
+    """Adds the contacts of the shape and the triangles under it."""
+    rows, columns = cells_under(m1, d1, field)
+    lowest, _ = extent_along(m1, d1, 2)
+    for r in range(rows[0], rows[1]):
+        for c in range(columns[0], columns[1]):
+            for half in range(2):
+                if top_of_triangle(m1, field, r, c, half) >= lowest:
+                    collide_triangle(m1, d1, field, r, c, half)
+
+
+@kernel
+def collide_outside(m1, d1, field):
+    """Adds the contacts of the shape and the walls and the bottom, and with the edges between them."""
+    for face in range(FACES + 1):
+        collide_outer_face(m1, d1, field, face)
+    for wall in range(FACES):
+        collide_outer_edge(m1, d1, field, wall, FACES)
+    for wall in range(2):
+        for other in range(2, FACES):
+            collide_outer_edge(m1, d1, field, wall, other)
+
+
+@kernel
+def to_field_frame(d1):
+    """Stores the pose of the field in relief.origin and relief.axes, and sets that of the shape in the field's frame."""
+    look_from_first(d1)  # writes convex.pos, convex.mat
+    d1.relief.origin[0] = d1.shapes.pos[0]
+    d1.relief.axes[0] = d1.shapes.mat[0]
+    d1.shapes.pos[1] = d1.convex.pos[0]
+    d1.shapes.mat[1] = d1.convex.mat[0]
+
+
+@kernel
+def is_off_field(m1, d1, field):
+    """Returns whether the shape is farther than the limit from the box around the field, along one of its axes."""
+    x0, x1 = extent_along(m1, d1, 0)
+    y0, y1 = extent_along(m1, d1, 1)
+    z0, z1 = extent_along(m1, d1, 2)
+    sx, sy, top, base = m1.hfield_size[field]
+    return x0 > sx or x1 < -sx or y0 > sy or y1 < -sy or z0 > top or z1 < -base
+
+
+@stage
+def surface_contacts(m1, d1):
+    """Computes the contacts of the height field and the shape in relief.*, in the frame of the field.
+
+    Reads:  shapes.*, hfield_*, hull_*, relief.nearest.
+    Writes: relief.*.
+    Scratch: shapes.*, convex.*, manifold.*, feature.*, clip.*, what `closest` writes.
+    Cost:   O(cells under the shape's bounding rectangle).
     """
-    return whole(sample_before(low, half, n)), whole(sample_behind(high, half, n))
-
-
-@kernel
-def set_corner(m1, d1, field, k, r, c):
-    """Sets corner k of the prism at the bottom of the base, and corner 3 + k at the sample of row r and column c."""
-    x = m1.hfield_size[field][0] * (2.0 * c / (m1.hfield_ncol[field] - 1) - 1.0)
-    y = m1.hfield_size[field][1] * (2.0 * r / (m1.hfield_nrow[field] - 1) - 1.0)
-    d1.shapes.prism[k] = (x, y, -m1.hfield_size[field][3])
-    d1.shapes.prism[3 + k] = (x, y, sample_height(m1, field, r, c))
-
-
-@kernel
-def append_point(d1):
-    """Appends the point that `closest` or `collide_prism_sphere` left in convex.* to the manifold."""
-    k = d1.manifold.count[0]
-    d1.manifold.count[0] = k + 1
-    d1.manifold.dist[k] = d1.convex.dist[0]
-    d1.manifold.pos[k] = 0.5 * (d1.convex.witness[0] + d1.convex.witness[1])
-    d1.manifold.normal[k] = d1.convex.normal[0]
-
-
-@kernel
-def set_prism(m1, d1, field, r, c, half):
-    """Sets shapes.prism to the prism under one triangle of cell (r, c); half: 0 or 1, its side of the diagonal."""
-    # the corners (row, column) from (r, c): (1, 0), (0, 0), (1, 1) for half 0; (0, 0), (1, 1), (0, 1) for half 1
-    for k, row, column in ((0, 1 - half, 0), (1, half, half), (2, 1 - half, 1)):
-        set_corner(m1, d1, field, k, r + row, c + column)
-
-
-@kernel
-def prism_top(m1, field, r, c, half):
-    """Returns the height [m] of the highest corner of the prism of cell (r, c) that `set_prism` sets for `half`."""
-    # both prisms have the ends of the diagonal; the third corner differs
-    third = sample_height(m1, field, r + 1, c) if half == 0 else sample_height(m1, field, r, c + 1)
-    return fmax(fmax(sample_height(m1, field, r, c), sample_height(m1, field, r + 1, c + 1)), third)
-
-
-@kernel
-def collide_cell(m1, d1, field, r, c, lowest):
-    """Adds the contact points of the two prisms of cell (r, c), except prisms that are below the height `lowest`.
-
-    lowest: height of the shape's lowest point less the limit, in the field's frame [m].
-    """
-    for half in range(2):
-        if prism_top(m1, field, r, c, half) >= lowest and d1.manifold.count[0] < d1.nmanifold:
-            set_prism(m1, d1, field, r, c, half)  # writes shapes.prism
-            # both write convex.*
-            if not collide_prism_sphere(d1):
-                closest(m1, d1)
-            if d1.convex.dist[0] <= d1.shapes.limit[0]:
-                append_point(d1)
-
-
-@kernel
-def reaches_height(m1, field, rows, columns, lowest):
-    """Returns 1 if a sample at the corners of these cells is at least as high as `lowest` [m], else 0.
-
-    rows, columns: (first, end) of `cells_between`.
-    """
-    for r in range(rows[0], rows[1] + 1):
-        for c in range(columns[0], columns[1] + 1):
-            if sample_height(m1, field, r, c) >= lowest:
-                return 1
-    return 0
+    field = d1.shapes.data[0]
+    d1.relief.count[0], d1.relief.full[0] = 0, 0
+    to_field_frame(d1)
+    if not is_off_field(m1, d1, field):
+        collide_triangles(m1, d1, field)
+        collide_outside(m1, d1, field)
+        rows, columns = cells_under(m1, d1, field)
+        lowest, _ = extent_along(m1, d1, 2)
+        collide_ridges(m1, d1, field, rows, columns, lowest)
 
 
 @stage
 def height_field(m1, d1):
     """Computes contact points of the height field `shapes.data` and the second shape, at most nmanifold.
 
-    Reads:  shapes.*, hfield_*.
-    Writes: manifold.*.
-    Scratch: shapes.*, convex.*, support.*.
-    Cost:   O(cells under the shape's bounding box).
+    If there are more, the deepest are kept, and relief.full is 1.
+
+    Reads:  shapes.*, hfield_*, hull_*.
+    Writes: manifold.*, relief.full.
+    Scratch: shapes.*, relief.*, convex.*, feature.*, clip.*, what `closest` writes.
+    Cost:   O(cells under the shape's bounding rectangle).
     """
-    field, limit = d1.shapes.data[0], d1.shapes.limit[0]
-    sx, sy = m1.hfield_size[field][0], m1.hfield_size[field][1]
-    d1.manifold.count[0] = 0
-    look_from_first(d1)  # convex.pos, convex.mat: the second shape in the frame of the first
-    # the shape's bounding box in the frame of the field, enlarged by the limit
-    x0, x1 = extent_along(m1, d1, Vec3(1.0, 0.0, 0.0), limit)
-    y0, y1 = extent_along(m1, d1, Vec3(0.0, 1.0, 0.0), limit)
-    z0, z1 = extent_along(m1, d1, Vec3(0.0, 0.0, 1.0), limit)
-    outside = (x0 > sx) | (x1 < -sx) | (y0 > sy) | (y1 < -sy)
-    above = z0 > m1.hfield_size[field][2]
-    below = z1 < -m1.hfield_size[field][3]
-    if not (outside | above | below):
-        ncell_x, ncell_y = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
-        d1.shapes.type[0] = PRISM  # the first shape of `closest`
-        rows, columns = cells_between(y0, y1, sy, ncell_y), cells_between(x0, x1, sx, ncell_x)
-        if reaches_height(m1, field, rows, columns, z0):
-            for r in range(rows[0], rows[1]):
-                for c in range(columns[0], columns[1]):
-                    collide_cell(m1, d1, field, r, c, z0)
-                if d1.manifold.count[0] >= d1.nmanifold:
-                    break
+    d1.relief.nearest[0] = 0
+    surface_contacts(m1, d1)
+    axes, origin = d1.relief.axes[0], d1.relief.origin[0]
+    for i in range(d1.relief.count[0]):
+        d1.manifold.dist[i] = d1.relief.dist[i]
+        d1.manifold.pos[i] = axes @ d1.relief.pos[i] + origin
+        d1.manifold.normal[i] = axes @ d1.relief.normal[i]
+    d1.manifold.count[0] = d1.relief.count[0]

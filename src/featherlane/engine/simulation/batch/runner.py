@@ -27,6 +27,7 @@ from featherlane.engine.simulation.batch.recorder import Recorder
 from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.step.forward import ACCELERATION, POSITION, VELOCITY
 from featherlane.engine.simulation.tile.call_lock import Turn, hold
+from featherlane.engine.simulation.tile.capacity import full_pair
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.team import Team
 from featherlane.engine.simulation.tile.transfer import NONE, Plan, Rows, field_arrays
@@ -186,7 +187,9 @@ class Runner:
         if bits & FOUND_FULL:
             self.warned |= FOUND_FULL
             full = first + np.flatnonzero(self.arrays.rows["warning"][:, [CONTACTS_FULL, ROWS_FULL]].any(axis=1))
-            warn_of_full(_who(full), self.arrays.sizes["nconmax"], owner="batch", level=level)
+            pair = full_pair(self.model, [w for some in self.plans.workspaces.values() for w in some])
+            capacity = self.arrays.sizes["nmanifold" if pair else "nconmax"]
+            warn_of_full(_who(full), capacity, pair=pair, owner="batch", level=level)
 
     def _warn_of_bad(self, first: int, found: np.ndarray | None, flags: Sequence[np.ndarray], level: int) -> None:
         """Warns of worlds with non-finite or out-of-range values, unless they were reset since."""

@@ -72,6 +72,7 @@ FIELDS = (
     ),
     _cause.real("bad_part", "1", "1", "bad part of the state at the last count of non_finite: 1 qpos, 2 qvel, 0 other"),
     _step_scratch.int("found_bad", "1", "1", "bits: 1 this thread has counted a world as non-finite, 2 as full"),
+    _step_scratch.int("found_pair", "2", "1", "1 + the geoms of a pair with too many contacts, as counted; 0: none"),
     _compare_scratch.real("qfrc_forward", "nv", "N, N m", "qfrc_constraint of `forward`"),
     _detail.real("solver_fwdinv", "2", "N, N m", "norm of forward minus inverse: constraint force, applied force"),
     _inverse_output.real("qfrc_inverse", "nv", "N, N m", "external force that produces qacc"),

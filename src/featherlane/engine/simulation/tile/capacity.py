@@ -9,6 +9,7 @@ from featherlane.engine.collision.convex.result_cache import memory_of_world, pr
 from featherlane.engine.constraint.row import row_capacity
 from featherlane.engine.constraint.tendon import crossings
 from featherlane.engine.model.enums import MAXCONPAIR, NGEOMTYPES
+from featherlane.engine.model.names import element
 from featherlane.engine.model.pair import CONVEX
 from featherlane.engine.solver.dual.rows import dual_capacity
 from featherlane.engine.solver.hessian.capacity import hessian_capacity
@@ -87,3 +88,12 @@ def remembered_pairs(model) -> int:
     types = model.geom_type[model.collide_geom]
     found = np.isin(model.pair_function.reshape(NGEOMTYPES, NGEOMTYPES)[np.ix_(types, types)], CONVEX)
     return int(found.any()) * (model.ncand + REMEMBERED * model.ncrowd)
+
+
+def full_pair(model, workspaces) -> str:
+    """Returns the names of two geoms that had more contacts than fit into one pair, as counted in a workspace; or ""."""
+    for workspace in workspaces:
+        geom1, geom2 = workspace.arrays["found_pair"].ravel()[:2]
+        if geom1 > 0:
+            return f"{element(model, 'geom', geom1 - 1)} and {element(model, 'geom', geom2 - 1)}"
+    return ""

@@ -21,6 +21,7 @@ from featherlane.engine.model.sleep import AWAKE
 from featherlane.engine.model.status import FOUND_FULL, FOUND_NON_FINITE
 from featherlane.engine.simulation.tile.call_lock import Turn, hold, holds_turns
 from featherlane.engine.simulation.tile.calls import fields_called_for
+from featherlane.engine.simulation.tile.capacity import full_pair
 from featherlane.engine.simulation.tile.fields import DATA, WANTED
 from featherlane.engine.simulation.tile.workspace import Workspace, in_use
 from featherlane.engine.simulation.user.sensor import plain_sensors, write_user_sensors
@@ -174,7 +175,9 @@ class Data(DataFields):
         if found & FOUND_NON_FINITE:
             warn_of_non_finite("a world", self.nreset > 0, owner="data", level=level)
         if found & FOUND_FULL:
-            warn_of_full("a world", self.workspace.sizes["nconmax"], owner="data", level=level)
+            sizes, pair = self.workspace.sizes, full_pair(self.model, [self.workspace])
+            capacity = sizes["nmanifold" if pair else "nconmax"]
+            warn_of_full("a world", capacity, pair=pair, owner="data", level=level)
 
     # ---- whole states ------------------------------------------------------------------------------------------------
     def reset(self, *, keyframe: str | int | None = None) -> None:

@@ -1,0 +1,62 @@
+"""Collects the contacts of a height field and a convex shape in relief.*, in the frame of the field.
+
+A contact that is found twice, by two triangles or by an edge and its end, is kept once.  If there are more contacts
+than the capacity nmanifold, the deepest ones are kept, and relief.full is set.
+For a distance (relief.nearest = 1), only the nearest one is kept, and shapes.limit is reduced to its distance.
+d1 is the data of one world.
+"""
+
+from featherlane.engine.prelude import *
+
+SAME_PLACE = 1e-7  # m positions of one contact
+SAME_NORMAL = 1e-5  # rad normals of one contact
+
+
+@kernel
+def store_contact(d1, k, dist, pos, n):
+    """Stores contact k."""
+    d1.relief.dist[k] = dist
+    d1.relief.pos[k] = pos
+    d1.relief.normal[k] = n
+
+
+@kernel
+def is_new(d1, pos, n):
+    """Returns whether no contact has this position and this normal."""
+    new = True
+    for k in range(d1.relief.count[0]):
+        move, change = d1.relief.pos[k] - pos, d1.relief.normal[k] - n
+        if dot(move, move) < SAME_PLACE * SAME_PLACE and dot(change, change) < SAME_NORMAL * SAME_NORMAL:
+            new = False
+            break
+    return new
+
+
+@kernel
+def shallowest(d1):
+    """Returns the contact with the largest distance, the last one of several."""
+    last = 0
+    for k in range(1, d1.relief.count[0]):
+        if d1.relief.dist[k] >= d1.relief.dist[last]:
+            last = k
+    return last
+
+
+@kernel
+def add_contact(d1, dist, pos, n):
+    """Adds a contact at most shapes.limit away to relief.*, unless it is known."""
+    if dist <= d1.shapes.limit[0]:
+        if d1.relief.nearest[0] == 1:
+            d1.shapes.limit[0] = dist
+            store_contact(d1, 0, dist, pos, n)
+            d1.relief.count[0] = 1
+        elif is_new(d1, pos, n):
+            k = d1.relief.count[0]
+            if k < d1.nmanifold:
+                store_contact(d1, k, dist, pos, n)
+                d1.relief.count[0] = k + 1
+            else:
+                d1.relief.full[0] = 1
+                last = shallowest(d1)
+                if dist < d1.relief.dist[last]:
+                    store_contact(d1, last, dist, pos, n)

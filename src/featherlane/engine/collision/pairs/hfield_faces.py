@@ -1,0 +1,214 @@
+"""Computes contacts of a convex shape with the triangles, the walls and the bottom of a height field.
+
+A triangle has the contact points of its plane (`plane_points`) whose feet are on it: the foot of a point is its
+projection on the plane.  On coplanar triangles, these are together the contact points of the plane.
+A point in a valley is below the planes of both triangles, and its foot may be beyond their common edge, in the ground.
+It belongs to both.
+A point below a ridge may be deep below one triangle and close to the surface of another one.  Of the two, the shape
+leaves the ground on the side where it is less deep: the other contact is dropped.
+A wall counts if the shape's centre is beyond it, the bottom if the centre is below it.  All other shapes are pushed up,
+however deep they are.
+All points are in the frame of the field.  shapes.*[1] is the convex shape; shapes.pos[0] and shapes.mat[0] are used as
+the pose of a plane.  relief.* has the contacts found.  m1 and d1 are the model and the data of one world.
+
+Imported kernels:
+
+    core_radius(d1, side)          radius around the core of a shape: of a sphere or a capsule, else 0
+    add_contact(d1, dist, pos, n)  adds a contact to relief.*
+    plane_points(m1, d1)           writes manifold.* of the shape and the plane
+    height_over(m1, d1, p, n)      height of the shape's lowest point over a plane
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.collision.convex.support import core_radius, unit_axis
+from featherlane.engine.collision.pairs.hfield_contacts import add_contact
+from featherlane.engine.collision.pairs.hfield_grid import (
+    across_triangle_edge,
+    cells_between,
+    has_sample,
+    rounding_of_heights,
+    sample_point,
+    surface_height,
+    triangle_points,
+)
+from featherlane.engine.collision.pairs.hfield_plane import height_over, plane_points
+
+ON_EDGE = 1e-9  # of a cell: a foot outside a triangle by less is on its edge
+SHALLOWER = 1e-9  # relative difference of two depths that is rounding
+FACES = 4  # number of walls; face FACES is the bottom
+
+
+# ---- the walls and the bottom ----------------------------------------------------------------------------------------
+@kernel
+def outer_face(m1, field, face):
+    """Returns (point, normal) of a wall or of the bottom."""
+    axis, sign = face // 2, 1.0 - 2.0 * (face % 2)
+    extent = m1.hfield_size[field][0] if axis == 0 else m1.hfield_size[field][1]
+    if face == FACES:
+        axis, sign, extent = 2, -1.0, m1.hfield_size[field][3]
+    normal = unit_axis(axis, sign)
+    return extent * normal, normal
+
+
+@kernel
+def faces_shape(m1, d1, field, face):
+    """Returns whether the shape's centre is on the outer side of a wall or of the bottom."""
+    p, n = outer_face(m1, field, face)
+    return dot(d1.shapes.pos[1] - p, n) > 0.0
+
+
+@kernel
+def is_on_outer_face(m1, field, face, foot):
+    """Returns whether a point of the plane of a wall or of the bottom is on the field."""
+    half_x, half_y, base = m1.hfield_size[field][0], m1.hfield_size[field][1], m1.hfield_size[field][3]
+    slack_x, slack_y = (1.0 + ON_EDGE) * half_x, (1.0 + ON_EDGE) * half_y
+    inside = fabs(foot[0]) <= slack_x and fabs(foot[1]) <= slack_y
+    if face != FACES:
+        inside = inside and foot[2] >= -base and foot[2] <= surface_height(m1, field, foot[0], foot[1])
+    return inside
+
+
+# ---- the way out of the ground ---------------------------------------------------------------------------------------
+@kernel
+def is_above_triangle(a, b, c, n, q):
+    """Returns whether the projection of a point along the triangle's normal n is inside the triangle."""
+    return (
+        dot(cross(n, b - a), q - a) >= 0.0 and dot(cross(n, c - b), q - b) >= 0.0 and dot(cross(n, a - c), q - c) >= 0.0
+    )
+
+
+@kernel
+def leaves_elsewhere(m1, d1, field, q, depth, most):
+    """Returns whether another face of the field is nearer to a point in the ground, and the shape less deep below it.
+
+    A point beyond a wall, or below the bottom, is not in the ground.
+
+    Args:
+        q: the point, below a face.
+        depth: its depth below a face [m].
+        most: depth of the whole shape below that face [m].
+    """
+    # another face of the same plane is nearer by rounding only
+    near = (1.0 - SHALLOWER) * depth - 4.0 * rounding_of_heights(m1, field)
+    less = (1.0 - SHALLOWER) * most
+    leaves = False
+    for face in range(FACES + 1):
+        if faces_shape(m1, d1, field, face):
+            p, n = outer_face(m1, field, face)
+            below = dot(p - q, n)
+            if below < 0.0:
+                leaves = True  # the point is not in the ground
+            elif below < near and is_on_outer_face(m1, field, face, fma(below, n, q)):
+                leaves = leaves or -height_over(m1, d1, p, n) < less
+    half_x, half_y = m1.hfield_size[field][0], m1.hfield_size[field][1]
+    rows = cells_between(q[1] - depth, q[1] + depth, half_y, m1.hfield_nrow[field] - 1)
+    columns = cells_between(q[0] - depth, q[0] + depth, half_x, m1.hfield_ncol[field] - 1)
+    for r in range(rows[0], rows[1]):
+        for c in range(columns[0], columns[1]):
+            for half in range(2):
+                a, b, corner = triangle_points(m1, field, r, c, half)
+                n, _ = normalize3(cross(b - a, corner - a))
+                below = dot(a - q, n)
+                if below >= 0.0 and below < near and is_above_triangle(a, b, corner, n, q):
+                    leaves = leaves or -height_over(m1, d1, a, n) < less
+    return leaves
+
+
+# ---- one face --------------------------------------------------------------------------------------------------------
+@kernel
+def set_plane(d1, p, n):
+    """Sets the first shape to the plane through p across n; only the z axis of its orientation is set."""
+    zero = 0.0 * n[0]
+    d1.shapes.pos[0] = p
+    d1.shapes.mat[0] = Mat3(zero, zero, n[0], zero, zero, n[1], zero, zero, n[2])
+
+
+@kernel
+def turn(a, b, q):
+    """Returns a positive number if q is to the left of the line from a to b, seen from above."""
+    return (b[0] - a[0]) * (q[1] - a[1]) - (b[1] - a[1]) * (q[0] - a[0])
+
+
+@kernel
+def is_within_edge(m1, field, opposite, corners, n, foot, q, slack):
+    """Returns whether a contact point belongs to a triangle, as far as one of its edges decides.
+
+    Either its foot is not beyond the edge, or the edge is a valley and the point below both of its triangles.
+
+    Args:
+        opposite: (row, column) of the neighbour's third corner.
+        corners: start and end of the edge, and the triangle's third corner.
+        n: the triangle's normal.
+        foot, q: the point's foot and the point of the shape's core.
+        slack: distance by which the foot may be beyond the edge [m].
+    """
+    start, end, third = corners
+    edge = end - start
+    within = dot(cross(n, edge), foot - start) >= -slack * norm3(edge)
+    if not within and has_sample(m1, field, opposite[0], opposite[1]) and dot(q - start, n) < 0.0:
+        other = sample_point(m1, field, opposite[0], opposite[1])
+        if other[2] + third[2] - start[2] - end[2] > rounding_of_heights(m1, field):
+            # the neighbour is (end, start, other), counterclockwise from above
+            up = cross(start - end, other - end)
+            within = dot(up, q - end) < 0.0 and turn(start, other, q) >= 0.0 and turn(other, end, q) >= 0.0
+    return within
+
+
+@kernel
+def add_if_outermost(m1, d1, field, most, i):
+    """Adds contact point i of manifold.* unless the shape leaves the ground elsewhere.
+
+    most: depth of the whole shape below the plane of the contact.
+    """
+    dist, pos, n = d1.manifold.dist[i], d1.manifold.pos[i], d1.manifold.normal[i]
+    buried = False
+    if dist < 0.0:
+        buried = leaves_elsewhere(m1, d1, field, fma(0.5 * dist, n, pos), -dist, most)
+    if not buried:
+        add_contact(d1, dist, pos, n)
+
+
+@stage
+def collide_triangle(m1, d1, field, r, c, half):
+    """Adds the contacts of the shape and a triangle of cell (r, c) to relief.*.
+
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.   Scratch: manifold.*, shapes.pos, shapes.mat.
+    """
+    a, b, corner = triangle_points(m1, field, r, c, half)
+    n, _ = normalize3(cross(b - a, corner - a))
+    lowest = height_over(m1, d1, a, n)
+    if lowest <= d1.shapes.limit[0]:
+        set_plane(d1, a, n)
+        plane_points(m1, d1)
+        # the feet of points on triangles that are coplanar up to rounding may miss both by their height times the fold
+        cell = fmin(b[0] - a[0], corner[1] - a[1])
+        height = fabs(dot(d1.shapes.pos[1] - a, n))
+        slack = fma(ON_EDGE, cell, 4.0 * rounding_of_heights(m1, field) / cell * height)
+        for i in range(d1.manifold.count[0]):
+            dist, pos = d1.manifold.dist[i], d1.manifold.pos[i]
+            # of a sphere or a capsule, the point in the core
+            foot, q = fma(-0.5 * dist, n, pos), fma(0.5 * dist + core_radius(d1, side=1), n, pos)
+            within = True
+            for k, corners in ((0, (a, b, corner)), (1, (b, corner, a)), (2, (corner, a, b))):
+                opposite = across_triangle_edge(r, c, half, k)
+                within = within and is_within_edge(m1, field, opposite, corners, n, foot, q, slack)
+            if within:
+                add_if_outermost(m1, d1, field, -lowest, i)
+
+
+@stage
+def collide_outer_face(m1, d1, field, face):
+    """Adds the contacts of the shape and a wall or the bottom to relief.*, if the shape's centre is on its outer side.
+
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.   Scratch: manifold.*, shapes.pos, shapes.mat.
+    """
+    if faces_shape(m1, d1, field, face):
+        p, n = outer_face(m1, field, face)
+        lowest = height_over(m1, d1, p, n)
+        if lowest <= d1.shapes.limit[0]:
+            set_plane(d1, p, n)
+            plane_points(m1, d1)
+            for i in range(d1.manifold.count[0]):
+                foot = fma(-0.5 * d1.manifold.dist[i], n, d1.manifold.pos[i])
+                if is_on_outer_face(m1, field, face, foot):
+                    add_if_outermost(m1, d1, field, -lowest, i)

@@ -1,0 +1,103 @@
+"""Computes the contact points of a plane and a convex shape, one world at a time: for the triangles of height fields.
+
+The points are those of the pair functions of planes: a height field that is flat has the contacts of a plane.
+shapes.*[1] is the convex shape.  A plane is given by a point p and its unit normal n.  manifold.count points are
+stored in manifold.pos, dist and normal; shapes.limit is the largest distance of a contact.
+m1 and d1 are the model and the data of one world.
+
+Imported kernels:
+
+    core_support(m1, d1, side, u)  (point, vertex): farthest point of a core along u, in its frame; its index
+    core_radius(d1, side)          radius around the core [m]
+    plane_cylinder                 four pairs (distance, point) of a cylinder over a plane
+    plane_mesh(m1, d1)             writes manifold.* of the plane shapes.*[0] and the hull shapes.*[1]
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.collision.convex.support import core_radius, core_support
+from featherlane.engine.collision.pairs.cylinder import plane_cylinder
+from featherlane.engine.collision.pairs.ellipsoid import plane_ellipsoid
+from featherlane.engine.collision.pairs.plane_mesh import plane_mesh
+from featherlane.engine.collision.pairs.primitive import corner_height, half_axis_heights, plane_sphere
+
+
+@kernel
+def farthest_along(m1, d1, u):
+    """Returns the largest coordinate [m] of the convex shape along the unit vector u."""
+    R = d1.shapes.mat[1]
+    u_in_shape = R.T @ u
+    core, _ = core_support(m1, d1, 1, u_in_shape)
+    return dot(core, u_in_shape) + dot(d1.shapes.pos[1], u) + core_radius(d1, side=1)
+
+
+@kernel
+def height_over(m1, d1, p, n):
+    """Returns the height of the convex shape's lowest point over a plane, negative below it [m]."""
+    return -farthest_along(m1, d1, -n) - dot(p, n)
+
+
+@kernel
+def add_plane_point(d1, dist, pos, n):
+    """Adds a contact point to manifold.*."""
+    k = d1.manifold.count[0]
+    d1.manifold.dist[k] = dist
+    d1.manifold.pos[k] = pos
+    d1.manifold.normal[k] = n
+    d1.manifold.count[0] = k + 1
+
+
+@kernel
+def add_box_corners(d1, p, n):
+    """Adds the corners of a box that are within the limit and not above the box's centre."""
+    centre, R, size = d1.shapes.pos[1], d1.shapes.mat[1], d1.shapes.size[1]
+    height, h = dot(centre - p, n), half_axis_heights(R, size, n)
+    for i in range(8):
+        # the signs -1 or 1 of bits 0, 1, 2 of i
+        x, y, z = 2.0 * (i & 1) - 1.0, 1.0 * (i & 2) - 1.0, 0.5 * (i & 4) - 1.0
+        lower = corner_height(x, y, z, h)
+        dist = height + lower
+        if dist <= d1.shapes.limit[0] and lower <= 0.0:
+            corner = R @ Vec3(x * size[0], y * size[1], z * size[2]) + centre
+            add_plane_point(d1, dist, fma(-0.5 * dist, n, corner), n)
+
+
+@kernel
+def add_cylinder_points(d1, p, n):
+    """Adds up to four points of a cylinder, none if its lowest point is beyond the limit."""
+    centre, size = d1.shapes.pos[1], d1.shapes.size[1]
+    found = plane_cylinder(plain_dot3(centre - p, n), n, centre, d1.shapes.mat[1], size[0], size[1])
+    lowest = found[0][0]
+    for i in unrolled(range(4)):
+        dist, pos = found[i]
+        if lowest <= d1.shapes.limit[0] and dist <= d1.shapes.limit[0]:
+            add_plane_point(d1, dist, pos, n)
+
+
+@stage
+def plane_points(m1, d1):
+    """Computes the contact points of the plane through shapes.pos[0] across the z axis of shapes.mat[0].
+
+    Reads:  shapes.*, hull_*.   Writes: manifold.*.
+    """
+    d1.manifold.count[0] = 0
+    p, n = d1.shapes.pos[0], d1.shapes.mat[0].columns[2]
+    kind, size, centre = d1.shapes.type[1], d1.shapes.size[1], d1.shapes.pos[1]
+    limit = d1.shapes.limit[0]
+    if kind == MESH:
+        plane_mesh(m1, d1)
+    elif kind == BOX:
+        add_box_corners(d1, p, n)
+    elif kind == CYLINDER:
+        add_cylinder_points(d1, p, n)
+    elif kind == ELLIPSOID:
+        touch, dist, pos = plane_ellipsoid(p, n, centre, d1.shapes.mat[1], size, limit)
+        if touch:
+            add_plane_point(d1, dist, pos, n)
+    else:
+        # a sphere has one end, a capsule two, first the one at the positive end of the axis
+        half = size[1] if kind == CAPSULE else 0.0 * size[1]
+        for end in range(2 if kind == CAPSULE else 1):
+            at = fma((1.0 - 2.0 * end) * half, d1.shapes.mat[1].columns[2], centre)
+            touch, dist, pos = plane_sphere(p, n, at, size[0], limit)
+            if touch:
+                add_plane_point(d1, dist, pos, n)

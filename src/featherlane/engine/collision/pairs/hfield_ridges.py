@@ -1,0 +1,298 @@
+"""Computes contacts of a convex shape with the ridges and the peaks of a height field.
+
+A ridge is a straight run of edges whose triangles fold down by more than rounding; an edge of the border is one.  It
+touches along directions between the normals of its two sides.  A peak is a sample that is higher than all neighbours
+along some direction, and touches along such directions.  Other nearest points of an edge or a sample belong to a
+triangle, or to a neighbour that is nearer.
+The ground below a ridge is a blade: the vertical quadrilateral between the ridge and the bottom.  Below a peak it is a
+vertical segment.  Their depth below a shape is thus the depth of the ground, also if the ridge has passed through the
+shape.  Both are prisms with coincident vertices.
+A face or an edge of the shape touches a ridge in two points, as in other pairs of convex shapes (manifold.py).  If the
+direction is beyond the normal of a side by a few degrees, as while a box rocks on the edge of a plateau, the points are
+those of this side's plane.
+All points are in the frame of the field, which is the pose of the first shape.  relief.* has the contacts found.
+convex.* is the signed distance of a prism and the shape, its normal and nearest points.
+m1 and d1 are the model and the data of one world.
+
+Imported kernels:
+
+    closest(m1, d1)                  writes convex.* of the prism shapes.prism and the shape; NO_DISTANCE beyond the
+                                     limit
+    add_candidates, add_nearest      add the overlap of both features, and the nearest points, as points in clip.*
+    move_selected_first, store_candidates  select up to four of them, and store them in manifold.*
+"""
+
+from featherlane.engine.prelude import *
+from featherlane.engine.collision.convex.feature import EDGE
+from featherlane.engine.collision.convex.manifold import (
+    EQUAL,
+    add_candidates,
+    add_nearest,
+    move_selected_first,
+    set_contact_axes,
+    store_candidates,
+)
+from featherlane.engine.collision.convex.overlap import FAR
+from featherlane.engine.collision.convex.pair import closest
+from featherlane.engine.collision.convex.support import PRISM, unit_axis
+from featherlane.engine.collision.pairs.hfield_contacts import add_contact
+from featherlane.engine.collision.pairs.hfield_faces import FACES, faces_shape
+from featherlane.engine.collision.pairs.hfield_grid import (
+    continues,
+    edge_step,
+    has_sample,
+    is_peak,
+    is_ridge,
+    opposite_step,
+    sample_point,
+)
+from featherlane.engine.collision.pairs.hfield_plane import height_over
+
+PARALLEL = 1e-9  # sine of the angle by which a direction may be beyond a side's normal by rounding
+ACROSS = 1e-6  # cosine between a direction and a ridge below which it is across the ridge
+AT_END = 1e-7  # m nearest points at the top of a blade
+
+
+@kernel
+def set_prism(d1, top0, top1, bottom):
+    """Sets the first shape to the quadrilateral between a segment and its projection to the height `bottom`."""
+    zero = 0.0 * bottom
+    d1.shapes.type[0] = PRISM
+    d1.shapes.pos[0] = Vec3(zero, zero, zero)
+    one = 1.0 + zero
+    d1.shapes.mat[0] = Mat3(one, zero, zero, zero, one, zero, zero, zero, one)
+    for k, p in ((0, top0), (1, top1), (2, top1)):
+        d1.shapes.prism[k] = Vec3(p[0], p[1], bottom)
+        d1.shapes.prism[k + 3] = p
+
+
+@kernel
+def store_sphere(d1, p):
+    """Sets convex.* to the nearest points of a point and the sphere; returns whether they exist.
+
+    Writes: convex.dist, convex.normal, convex.witness.
+    """
+    n, length = normalize3(d1.shapes.pos[1] - p)
+    dist = length - d1.shapes.size[1][0]
+    d1.convex.dist[0] = dist
+    d1.convex.normal[0] = n
+    d1.convex.witness[0] = p
+    d1.convex.witness[1] = fma(dist, n, p)
+    return length > MINVAL
+
+
+@kernel
+def middle_of_nearest(d1):
+    """Returns the middle of the nearest points."""
+    return 0.5 * (d1.convex.witness[0] + d1.convex.witness[1])
+
+
+# ---- ridges ----------------------------------------------------------------------------------------------------------
+@kernel
+def side_of_ridge(m1, field, r, c, direction, which, along):
+    """Returns the unit vector from a ridge down one of its sides, across its direction `along`.
+
+    The side of an edge of the border is vertical.
+    """
+    row, column = opposite_step(direction, which)
+    side = Vec3(0.0 * along[0], 0.0 * along[0], -1.0 + 0.0 * along[0])
+    if has_sample(m1, field, r + row, c + column):
+        side = sample_point(m1, field, r + row, c + column) - sample_point(m1, field, r, c)
+    return normalize3(fma(-dot(side, along), along, side))[0]
+
+
+@kernel
+def is_reached(m1, d1, p, along, side):
+    """Returns whether the shape comes within the limit of the plane of a ridge's side; `side` points down this side."""
+    n = cross(along, side)
+    n = n if n[2] >= 0.0 else -n
+    return n[2] <= 0.0 or height_over(m1, d1, p, n) <= d1.shapes.limit[0]
+
+
+@kernel
+def add_overlap(m1, d1, start, end, along, limit_normal):
+    """Adds the contact points of a ridge and the shape, whose nearest points are in convex.*.
+
+    Args:
+        start, end: the ridge.
+        along: its unit vector.
+        limit_normal: 1 if convex.normal was replaced by the normal of a side.
+    """
+    set_contact_axes(d1)
+    d1.clip.count[0] = 0
+    least = FAR
+    if m1.opt_disableflags & DISABLE_MULTICCD == 0:
+        least = add_candidates(m1, d1)  # writes clip.*
+    # the nearest point is on the ridge, and not at an end where only the next edge is touched
+    offset = d1.convex.witness[0] - start
+    along_ridge = clip(dot(offset, along), 0.0, norm3(end - start))
+    off = offset - along_ridge * along
+    on_ridge = dot(off, off) < AT_END * AT_END and fabs(dot(d1.convex.normal[0], along)) < ACROSS
+    if on_ridge and (d1.convex.dist[0] < least - EQUAL if limit_normal == 0 else least >= FAR):
+        add_nearest(d1)
+    store_candidates(d1, move_selected_first(d1))
+    for i in range(d1.manifold.count[0]):
+        add_contact(d1, d1.manifold.dist[i], d1.manifold.pos[i], d1.manifold.normal[i])
+
+
+@kernel
+def turn_between_sides(d1, along, side0, side1):
+    """Returns whether convex.normal is between the normals of a ridge's sides, or beyond one by a few degrees.
+
+    In the latter case convex.normal is set to the normal of this side.
+    Returns (accepted, replaced): bools as 1 and 0.
+    """
+    n = d1.convex.normal[0]
+    accepted, replaced = (1 if fabs(dot(n, along)) <= EDGE else 0), 0
+    for side in (side0, side1):
+        beyond = dot(n, side)  # sine of the angle beyond the side's normal
+        if beyond > EDGE:
+            accepted = 0
+        elif beyond > PARALLEL:
+            across = normalize3(cross(along, side))[0]
+            d1.convex.normal[0] = across if dot(across, n) > 0.0 else -across
+            replaced = 1
+    return accepted, replaced
+
+
+@stage
+def collide_ridge(m1, d1, field, r, c, direction, count):
+    """Adds the contacts of the shape and a ridge of `count` edges from a sample to relief.*.
+
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.
+    Scratch: convex.*, feature.*, clip.*, manifold.*, shapes.*, what `closest` writes.
+    """
+    rows, columns = edge_step(direction)
+    start, end = sample_point(m1, field, r, c), sample_point(m1, field, r + count * rows, c + count * columns)
+    along, length = normalize3(end - start)
+    side0 = side_of_ridge(m1, field, r, c, direction, 0, along)
+    side1 = side_of_ridge(m1, field, r, c, direction, 1, along)
+    if d1.shapes.type[1] == SPHERE:
+        t = dot(d1.shapes.pos[1] - start, along)
+        if t > 0.0 and t < length:
+            if store_sphere(d1, fma(t, along, start)):
+                n = d1.convex.normal[0]
+                if dot(n, side0) <= PARALLEL and dot(n, side1) <= PARALLEL:
+                    add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), n)
+    elif is_reached(m1, d1, start, along, side0) and is_reached(m1, d1, start, along, side1):
+        set_prism(d1, start, end, -m1.hfield_size[field][3])
+        closest(m1, d1)
+        if d1.convex.dist[0] <= d1.shapes.limit[0]:
+            accepted, replaced = turn_between_sides(d1, along, side0, side1)
+            if accepted == 1:
+                add_overlap(m1, d1, start, end, along, replaced)
+
+
+@kernel
+def collide_edge(m1, d1, field, r, c, direction, rows, columns, lowest):
+    """Adds the contacts of the ridge that starts with an edge; other edges have none.
+
+    Args:
+        rows, columns: (first, last) samples of the field under the shape.
+        lowest: height of the shape's lowest point less the limit [m].
+    """
+    step_r, step_c = edge_step(direction)
+    if r + step_r <= rows[1] and c + step_c <= columns[1] and is_ridge(m1, field, r, c, direction):
+        # the next edge of a straight ridge belongs to its first one
+        first = True
+        if r - step_r >= rows[0] and c - step_c >= columns[0]:
+            first = not continues(m1, field, r - step_r, c - step_c, direction)
+        if first:
+            count = 1
+            while (
+                r + (count + 1) * step_r <= rows[1]
+                and c + (count + 1) * step_c <= columns[1]
+                and continues(m1, field, r + (count - 1) * step_r, c + (count - 1) * step_c, direction)
+            ):
+                count += 1
+            top = fmax(
+                sample_point(m1, field, r, c)[2], sample_point(m1, field, r + count * step_r, c + count * step_c)[2]
+            )
+            if top >= lowest:
+                collide_ridge(m1, d1, field, r, c, direction, count)
+
+
+# ---- peaks -----------------------------------------------------------------------------------------------------------
+@kernel
+def touches_peak(m1, field, r, c, p, n):
+    """Returns whether no neighbour of a sample is higher than the sample along n; at the border, nor is the ground."""
+    touches = n[2] >= 0.0
+    for direction in range(3):
+        rows, columns = edge_step(direction)
+        for sign in (-1, 1):
+            if has_sample(m1, field, r + sign * rows, c + sign * columns):
+                edge = sample_point(m1, field, r + sign * rows, c + sign * columns) - p
+                touches = touches and dot(n, edge) <= 0.0
+    return touches
+
+
+@stage
+def collide_peak(m1, d1, field, r, c):
+    """Adds the contact of the shape and a peak to relief.*.
+
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.   Scratch: convex.*, shapes.*, what `closest` writes.
+    """
+    p = sample_point(m1, field, r, c)
+    if d1.shapes.type[1] == SPHERE:
+        if store_sphere(d1, p) and touches_peak(m1, field, r, c, p, d1.convex.normal[0]):
+            add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), d1.convex.normal[0])
+    else:
+        set_prism(d1, p, p, -m1.hfield_size[field][3])
+        closest(m1, d1)
+        if d1.convex.dist[0] <= d1.shapes.limit[0]:
+            off = d1.convex.witness[0] - p
+            at_top = dot(off, off) < AT_END * AT_END
+            if at_top and touches_peak(m1, field, r, c, p, d1.convex.normal[0]):
+                add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), d1.convex.normal[0])
+
+
+# ---- edges between the walls and the bottom --------------------------------------------------------------------------
+@stage
+def collide_outer_edge(m1, d1, field, wall, other):
+    """Adds the contact of the shape and the edge between a wall and another one, or the bottom, to relief.*.
+
+    The shape's centre is beyond both.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.   Scratch: convex.*, shapes.*, what `closest` writes.
+    """
+    half_x, half_y, base = m1.hfield_size[field][0], m1.hfield_size[field][1], m1.hfield_size[field][3]
+    if faces_shape(m1, d1, field, wall) and faces_shape(m1, d1, field, other):
+        sign, other_sign = 1.0 - 2.0 * (wall % 2), 1.0 - 2.0 * (other % 2)
+        x, y = sign * half_x, other_sign * half_y
+        r = m1.hfield_nrow[field] - 1 if other % 2 == 0 else 0
+        c = m1.hfield_ncol[field] - 1 if wall % 2 == 0 else 0
+        top = sample_point(m1, field, r, c)
+        start, end = Vec3(x, y, -base), Vec3(x, y, top[2])
+        if other == FACES and wall < 2:
+            start, end = Vec3(x, -half_y, -base), Vec3(x, half_y, -base)
+        elif other == FACES:
+            y = sign * half_y
+            start, end = Vec3(-half_x, y, -base), Vec3(half_x, y, -base)
+        set_prism(d1, start, end, start[2])
+        for k in range(3):
+            d1.shapes.prism[k] = start
+        closest(m1, d1)
+        if d1.convex.dist[0] <= d1.shapes.limit[0]:
+            n = d1.convex.normal[0]
+            axis = unit_axis(wall // 2, sign)
+            other_axis = unit_axis(2, -1.0) if other == FACES else unit_axis(1, other_sign)
+            # the upper end of a vertical edge is a peak
+            below = n[2] <= PARALLEL or d1.convex.witness[0][2] < top[2] - AT_END
+            if dot(n, axis) >= 0.0 and dot(n, other_axis) >= 0.0 and below:
+                add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), n)
+
+
+# ---- all -------------------------------------------------------------------------------------------------------------
+@kernel
+def collide_ridges(m1, d1, field, rows, columns, lowest):
+    """Adds the contacts of the shape and the ridges and peaks under it.
+
+    Args:
+        rows, columns: (first, end) of the cells under the shape; also first and last of their samples.
+        lowest: height of the shape's lowest point less the limit [m].
+    """
+    for r in range(rows[0], rows[1] + 1):
+        for c in range(columns[0], columns[1] + 1):
+            for direction in range(3):
+                collide_edge(m1, d1, field, r, c, direction, rows, columns, lowest)
+            if sample_point(m1, field, r, c)[2] >= lowest and is_peak(m1, field, r, c):
+                collide_peak(m1, d1, field, r, c)
