@@ -33,11 +33,13 @@ from featherlane.engine.model.entries import selection, split_path
 from featherlane.engine.model.fields import DEFAULTS, EDITABLE_INTS, MODEL
 from featherlane.engine.model.limits import check_field
 from featherlane.engine.model.load import compile_source, load_unchecked, specification
+from featherlane.engine.model.mjcf_writer import write_mjcf
 from featherlane.engine.model.model import peek
 from featherlane.engine.model.mujoco_arrays import binary, read_fields
 from featherlane.engine.model.reader import heard as mujoco_warnings
 from featherlane.engine.model.reader import mujoco_module
 from featherlane.engine.model.repair import repairing
+from featherlane.engine.model.robot_setup import Setup
 from featherlane.engine.model.set_const import dependent_fields
 from featherlane.engine.model.source_report import SourceReport, source_report
 from featherlane.engine.model.status import STATUS
@@ -96,6 +98,7 @@ __all__ = [  # noqa: RUF022  in groups
     "requiring",
     "unsupported",
     # models
+    "Setup",
     "SourceReport",
     "binary",
     "compile_source",
@@ -106,6 +109,7 @@ __all__ = [  # noqa: RUF022  in groups
     "repairing",
     "source_report",
     "specification",
+    "write_mjcf",
     # descriptions of fields: layouts (`featherlane.lanes.Layout`) of models and worlds, columns of the field `warning`
     "BINDABLE",
     "DATA",
