@@ -39,7 +39,7 @@ from featherlane.engine.model.mujoco_arrays import binary, read_fields
 from featherlane.engine.model.reader import heard as mujoco_warnings
 from featherlane.engine.model.reader import mujoco_module
 from featherlane.engine.model.repair import repairing
-from featherlane.engine.model.robot_setup import Setup
+from featherlane.engine.model.robot_setup import RobotSetup
 from featherlane.engine.model.set_const import dependent_fields
 from featherlane.engine.model.source_report import SourceReport, source_report
 from featherlane.engine.model.status import STATUS
@@ -98,7 +98,7 @@ __all__ = [  # noqa: RUF022  in groups
     "requiring",
     "unsupported",
     # models
-    "Setup",
+    "RobotSetup",
     "SourceReport",
     "binary",
     "compile_source",

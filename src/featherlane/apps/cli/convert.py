@@ -10,7 +10,7 @@ from typing import Any
 from featherlane import load
 from featherlane.apps.cli.output import console, name_value_table, print_json
 from featherlane.errors import ModelError
-from featherlane.extension import Setup, write_mjcf
+from featherlane.extension import RobotSetup, write_mjcf
 
 SIZES = "nq nv nu nbody ngeom nkey".split()
 
@@ -30,14 +30,14 @@ class Request:
     force: bool = False
     as_json: bool = False
 
-    def setup(self) -> Setup:
+    def setup(self) -> RobotSetup:
         """Returns the arguments of `load`.
 
         Raises:
             ModelError: an option is not of the documented form.
         """
         height = self.height if self.height in (None, "auto") else _number("height", self.height)
-        return Setup(
+        return RobotSetup(
             base=self.base,
             floor=self.floor,
             height=height,

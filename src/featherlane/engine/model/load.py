@@ -31,7 +31,7 @@ from featherlane.engine.model.option import check_options
 from featherlane.engine.model.packages import Folders
 from featherlane.engine.model.reader import forget_files, heard, hint, mujoco_module
 from featherlane.engine.model.repair import ADVICE, repairing
-from featherlane.engine.model.robot_setup import NOT_SET_UP, Setup, set_up
+from featherlane.engine.model.robot_setup import NOT_SET_UP, RobotSetup, set_up
 from featherlane.engine.model.scene_meshes import converted_scenes, use_contents
 from featherlane.engine.model.sdf_collision import use_fields
 from featherlane.engine.model.servos import velocity_joints
@@ -53,6 +53,7 @@ from featherlane.engine.model.variant import Declared, Variants, compile_variant
 from featherlane.errors import ModelError, UnsupportedFeatureError
 
 OBJECTS = "MuJoCo reads only the faces of the first object of an OBJ file, here all objects are read: {}"
+REPAIRED = "repaired:\n  {}"
 UNREAD = "not read from mesh files: {}"
 FUSED = (
     "links without a body, as fixed joints merge them into the body that carries them: {}; to keep them, add "
@@ -93,7 +94,7 @@ class Meshes(NamedTuple):
 UNCHANGED = Meshes()
 
 
-def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, meshes: Meshes, setup: Setup) -> Compiled:
+def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, meshes: Meshes, setup: RobotSetup) -> Compiled:
     """Compiles a source, after the changes of its meshes and its setup."""
     if not (isinstance(source, mujoco.MjModel) or is_binary(source)):
         return _changed(source, read_source(source, assets, package_dirs), meshes, setup)
@@ -107,14 +108,17 @@ def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, meshes: Me
 
 
 def _contents(read: Source) -> tuple[dict[str, bytes], list[str]]:
-    """Returns contents of mesh files that MuJoCo does not read, or not completely, by path; and texts of warnings."""
+    """Returns contents of mesh files that MuJoCo does not read, or not completely, by path; and texts of warnings.
+
+    The texts also have the repairs.
+    """
     contents, merged = merged_objects(read.spec, read.folders)
     scenes, unread = converted_scenes(read.spec, read.folders)
-    texts = [(OBJECTS, ", ".join(merged)), (UNREAD, "; ".join(unread))]
+    texts = [(OBJECTS, ", ".join(merged)), (UNREAD, "; ".join(unread)), (REPAIRED, "\n  ".join(read.repairs))]
     return contents | scenes, [f"{read.name}: {text.format(what)}" for text, what in texts if what]
 
 
-def _prepared(source: Any, read: Source, contents: dict[str, bytes], setup: Setup, copied: bool) -> Any:
+def _prepared(source: Any, read: Source, contents: dict[str, bytes], setup: RobotSetup, copied: bool) -> Any:
     """Returns a specification with the contents of its files and its setup; a given MjSpec is copied before."""
     spec = read.spec
     if spec is source and (copied or contents or setup.given or merges_wrongly(spec)):
@@ -127,7 +131,7 @@ def _prepared(source: Any, read: Source, contents: dict[str, bytes], setup: Setu
     return spec
 
 
-def _changed(source: Any, read: Source, meshes: Meshes, setup: Setup) -> Compiled:
+def _changed(source: Any, read: Source, meshes: Meshes, setup: RobotSetup) -> Compiled:
     """Compiles a specification, after the changes of its meshes and its setup."""
     contents, texts = _contents(read)
     spec, found = _prepared(source, read, contents, setup, bool(meshes.given)), []
@@ -138,14 +142,13 @@ def _changed(source: Any, read: Source, meshes: Meshes, setup: Setup) -> Compile
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         mj_model = spec.compile()
-    notes = [f"{read.name}: repaired:\n  " + "\n  ".join(read.repairs)] if read.repairs else []
-    for text in (*dict.fromkeys(f"MuJoCo: {str(warning.message).strip()}" for warning in caught), *texts, *notes):
+    for text in (*dict.fromkeys(f"MuJoCo: {str(warning.message).strip()}" for warning in caught), *texts):
         warnings.warn(text, stacklevel=6)
     return Compiled(mj_model, read.name, read.text, found, read.repairs)
 
 
 @contextmanager
-def _errors_of(source: Any) -> Iterator[None]:
+def errors_of(source: Any) -> Iterator[None]:
     """Converts MuJoCo's errors to ModelError, with the name of the source."""
     mujoco = mujoco_module()
     try:
@@ -168,7 +171,7 @@ def compile_source(
     assets: Mapping[str, bytes] | None = None,
     package_dirs: Folders = (),
     meshes: Meshes = UNCHANGED,
-    setup: Setup = NOT_SET_UP,
+    setup: RobotSetup = NOT_SET_UP,
 ) -> Compiled:
     """Compiles a source with MuJoCo, whatever its features.
 
@@ -188,7 +191,7 @@ def compile_source(
         given = "an empty text" if is_empty else type(source).__name__
         raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
     source = resolve_name(source)
-    with heard(), _errors_of(source):
+    with heard(), errors_of(source):
         return _compile(mujoco, source, assets, package_dirs, meshes, setup)
 
 
@@ -206,9 +209,9 @@ def specification(source: Any, assets: Mapping[str, bytes] | None = None, packag
 
 
 def with_setup(
-    source: Any, assets: Mapping[str, bytes] | None, package_dirs: Folders, setup: Setup
-) -> tuple[Any, Source]:
-    """Returns a `mujoco.MjSpec` of a source with the contents of its files and its setup, and what was read.
+    source: Any, assets: Mapping[str, bytes] | None, package_dirs: Folders, setup: RobotSetup
+) -> tuple[Any, Source, list[str]]:
+    """Returns a `mujoco.MjSpec` of a source with its files and its setup, what was read, and texts of warnings.
 
     Args:
         source, assets, package_dirs: as for `specification`.
@@ -218,13 +221,11 @@ def with_setup(
         ModelError: the source cannot be found or read, or is an MjModel; or the setup does not fit.
     """
     source = resolve_name(source)
-    with heard(), _errors_of(source):
+    with heard(), errors_of(source):
         read = read_source(source, assets, package_dirs)
         contents, texts = _contents(read)
         spec = _prepared(source, read, contents, setup, True)
-    for text in texts:
-        warnings.warn(text, stacklevel=3)
-    return spec, read
+    return spec, read, texts
 
 
 def load(
@@ -285,8 +286,8 @@ def load(
         gains: (kp, kv) of position actuators, kv of velocity actuators, or a dict of these by joint [N m/rad,
             N m s/rad, or N/m, N s/m].  None: kp = min(effort / (0.1 rad or 0.01 m), J / (2 h)^2) and
             kv = 2 sqrt(kp I), which is damping ratio 1, for the time step h, the inertia I about the joint while other
-            joints are at rest, and J while they are free.  Without effort limit, effort / 0.1 is I (30 rad/s)^2.
-            Velocity actuators with both limits have kv = effort / (0.1 velocity).
+            joints are at rest, and J while they are free.  Velocity actuators with both limits have
+            kv = effort / (0.1 velocity).
 
     With any of `base`, `floor`, `height`, `home` and `actuators`, two bodies of a URDF do not collide if a joint
     connects them, or if they touch in the zero position or in `home`; the model has the keyframe `home`.
@@ -308,7 +309,7 @@ def load(
         InstallationError: `mujoco` is missing, too old or broken, or a library for meshes is missing; with the command
             that repairs it.
     """
-    meshes, setup = Meshes(convex_decomposition, collision), Setup(base, floor, height, home, actuators, gains)
+    meshes, setup = Meshes(convex_decomposition, collision), RobotSetup(base, floor, height, home, actuators, gains)
     forget_files()  # also those of an MjSpec
     with repairing(flag("repair", repair)):
         model = load_unchecked(
@@ -346,7 +347,7 @@ def load_unchecked(
     package_dirs: Folders = (),
     meshes: Meshes = UNCHANGED,
     variants: Declared | None = None,
-    setup: Setup = NOT_SET_UP,
+    setup: RobotSetup = NOT_SET_UP,
 ) -> Model:
     """Loads a model as `load` does, without checking its values; used to diagnose invalid models."""
     source = resolve_name(source)
@@ -358,7 +359,7 @@ def load_unchecked(
         if variants is None:
             model = from_mujoco(mj_model, name, links)
         else:
-            with _errors_of(source):
+            with errors_of(source):
                 read = read_source(source, assets, package_dirs)
                 spec = _prepared(source, read, _contents(read)[0], setup, True)
                 found, labelled = compile_variants(spec, variants)

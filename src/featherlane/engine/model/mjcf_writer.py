@@ -8,8 +8,10 @@ Source: IEEE 754-2019, sec. 5.12.2 (17 digits identify a float64); MuJoCo, `MjSp
 from __future__ import annotations
 
 import ctypes
+import os
 import re
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,15 +19,18 @@ from typing import Any
 import numpy as np
 
 from featherlane.engine.libraries import private
-from featherlane.engine.model.load import report_losses, with_setup
-from featherlane.engine.model.mesh_files import files_of
+from featherlane.engine.model.load import errors_of, report_losses, with_setup
+from featherlane.engine.model.mesh_files import contents_at, files_of
 from featherlane.engine.model.mujoco_arrays import read_fields
 from featherlane.engine.model.packages import Folders
 from featherlane.engine.model.reader import heard, mujoco_module
-from featherlane.engine.model.robot_setup import NOT_SET_UP, Setup
+from featherlane.engine.model.robot_setup import NOT_SET_UP, RobotSetup
 from featherlane.engine.model.scene_meshes import MSH
+from featherlane.engine.model.source import is_text
 from featherlane.errors import ModelError
 
+LIBRARY = re.compile(r"(lib)?mujoco\b.*\.(so|dylib|dll)\b")
+UNUSUAL = re.compile(r"[^\w.+-]")  # characters that file names do not have
 SUFFIX, MSH_SUFFIX = ".xml", ".msh"
 DIGITS = 17
 CLOSE = 1e-9  # relative difference of compiled values, which are computed again from those written
@@ -36,7 +41,7 @@ def write_mjcf(
     path: str | Path,
     *,
     package_dirs: Folders = (),
-    setup: Setup = NOT_SET_UP,
+    setup: RobotSetup = NOT_SET_UP,
     overwrite: bool = False,
 ) -> list[Path]:
     """Writes a source as an MJCF file.
@@ -56,15 +61,17 @@ def write_mjcf(
             the source; the written file would be another model.
     """
     target = _checked_target(source, Path(path).expanduser(), overwrite)
-    spec, read = with_setup(source, None, package_dirs, setup.checked())
+    spec, read, notes = with_setup(source, None, package_dirs, setup.checked())
     files = _move_files(spec, read.folders, f"{target.stem}_assets")
     taken = [str(target.parent / name) for name in files if (target.parent / name).exists()]
     if taken and not overwrite:
-        raise ModelError(f"{taken[0]}: exists already; allowed with --force")
-    with heard(), _all_digits():
+        raise ModelError(f"{taken[0]}: exists already; --force replaces files")
+    with heard(), errors_of(source), _all_digits():
         mj = spec.compile()
         text = spec.to_xml()
         _check_same(text, files, mj)
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
     report_losses(read.name, read.text, [mj.body(b).name for b in range(mj.nbody)], setup.actuators)
     written = {target: text.encode(), **{target.parent / name: content for name, content in files.items()}}
     for file, content in written.items():
@@ -83,12 +90,12 @@ def _checked_target(source: Any, target: Path, overwrite: bool) -> Path:
         raise ModelError(f"{target}: allowed is a name that ends with {SUFFIX}")
     if not target.parent.is_dir():
         raise ModelError(f"{target.parent}: no such folder")
-    if target.exists():
-        if not overwrite or not target.is_file():
-            raise ModelError(f"{target}: exists already; allowed {'with --force' if target.is_file() else 'is a file'}")
-        if isinstance(source, str | Path) and "<" not in str(source) and Path(source).expanduser().exists():
-            if target.samefile(Path(source).expanduser()):
-                raise ModelError(f"{target}: is the source; allowed is another file")
+    if target.is_file() and not is_text(source) and isinstance(source, str | Path):
+        given = Path(source).expanduser()
+        if given.exists() and target.samefile(given):
+            raise ModelError(f"{target}: is the source; allowed is another file")
+    if target.exists() and not (overwrite and target.is_file()):
+        raise ModelError(f"{target}: exists already; --force replaces files")
     return target
 
 
@@ -97,9 +104,7 @@ def _all_digits() -> Iterator[None]:
     """Writes numbers in XML with all their digits; MuJoCo writes 6."""
     mujoco = mujoco_module()
     folder = Path(mujoco.__file__).parent
-    library = ctypes.CDLL(
-        str(next(each for each in folder.iterdir() if re.match(r"(lib)?mujoco\b.*\.(so|dylib|dll)", each.name)))
-    )
+    library = ctypes.CDLL(str(next(each for each in folder.iterdir() if LIBRARY.match(each.name))))
     read, write = (private("mujoco", library, f"_mjPRIVATE__{verb}_xml_precision") for verb in ("get", "set"))
     before = read()
     write(DIGITS)
@@ -109,50 +114,43 @@ def _all_digits() -> Iterator[None]:
         write(before)
 
 
-def _move_files(spec: Any, folders: Any, folder: str) -> dict[str, bytes]:
+def _move_files(spec: Any, folders: Sequence[str], folder: str) -> dict[str, bytes]:
     """Names all files of a specification as files of a folder; returns their contents by relative path.
 
     Raises:
         ModelError: a file is missing, or belongs to an element whose files are not copied.
     """
+    _check_elements(spec)
     moved: dict[str, bytes] = {}
     names: dict[str, str] = {}  # new path by path
-    _check_elements(spec)
-    for kind, elements in (("mesh", spec.meshes), ("hfield", spec.hfields), ("texture", spec.textures)):
-        given = [element for element in elements if element.file]
-        found = list(files_of(spec, given, folders) if kind == "mesh" else _files(spec, kind, given))
-        for element, path, content in found:
-            if not path:
-                raise ModelError(f"{kind} {element.name!r}: {element.file}: no such file")
-            new = names.get(path)
-            if new is None:
-                stem, suffix = Path(path).stem, MSH_SUFFIX if element.content_type == MSH else Path(path).suffix.lower()
-                plain = re.sub(r"[^\w.+-]", "_", stem) or kind
-                choices = (
-                    f"{folder}/{plain}{end}{suffix}" for end in ("", *(f"_{k}" for k in range(1, len(moved) + 1)))
-                )
-                new = names[path] = next(choice for choice in choices if choice not in moved)
-                moved[new] = content
-            element.name = element.name or Path(path).stem
-            element.file = new
-            if element.content_type == MSH:
-                element.content_type = ""
-    spec.meshdir = spec.texturedir = ""
+    meshes = [mesh for mesh in spec.meshes if mesh.file]
+    found = [("mesh", *each) for each in files_of(spec, meshes, folders)]  # before a mesh is changed
+    found += [(kind, *each) for kind in ("hfield", "texture") for each in _files(spec, kind)]
+    for kind, element, path, content in found:
+        if not path:
+            raise ModelError(f"{kind} {element.name!r}: {element.file}: no such file")
+        if path not in names:
+            suffix = MSH_SUFFIX if element.content_type == MSH else Path(path).suffix.lower()
+            stem = f"{folder}/{UNUSUAL.sub('_', Path(path).stem)}"
+            choices = (f"{stem}{end}{suffix}" for end in ("", *(f"_{k}" for k in range(1, len(moved) + 1))))
+            names[path] = next(choice for choice in choices if choice not in moved)
+            moved[names[path]] = content
+        element.name = element.name or Path(path).stem  # otherwise it is that of the file
+        element.file = names[path]
+    spec.compiler.meshdir = spec.compiler.texturedir = ""
     spec.strippath = False
     spec.assets.update(moved)
     return moved
 
 
-def _files(spec: Any, kind: str, elements: list[Any]) -> Iterator[tuple[Any, str, bytes]]:
+def _files(spec: Any, kind: str) -> Iterator[tuple[Any, str, bytes]]:
     """Yields height fields or textures, the path of their file and its content; both are empty if it is not found."""
-    folder = spec.texturedir if kind == "texture" else spec.meshdir
-    for element in elements:
-        names = [element.file, Path(element.file).name]
-        content = next((spec.assets[name] for name in names if name in spec.assets), None)
-        path = Path(spec.modelfiledir, folder, element.file)
-        if content is None and path.is_file():
-            content = path.read_bytes()
-        yield element, "" if content is None else str(path), content or b""
+    folder = spec.compiler.texturedir if kind == "texture" else spec.compiler.meshdir
+    for element in spec.textures if kind == "texture" else spec.hfields:
+        if element.file:
+            path = os.path.join(spec.modelfiledir, folder, element.file)
+            found = next(contents_at(spec, [path, element.file]), ("", b""))
+            yield element, *found
 
 
 def _check_elements(spec: Any) -> None:

@@ -47,7 +47,7 @@ GREY = (0.7, 0.72, 0.75, 1.0)
 DOWN = np.array([[0.0, 0.0, -1.0]])
 
 
-class Setup(NamedTuple):
+class RobotSetup(NamedTuple):
     """Holds the arguments of `load` that set up a robot."""
 
     base: str | None = None
@@ -64,7 +64,7 @@ class Setup(NamedTuple):
             name for name, value in zip(self._fields, self, strict=True) if value is not None and value is not False
         ]
 
-    def checked(self) -> Setup:
+    def checked(self) -> RobotSetup:
         """Returns the arguments after all checks that need no model.
 
         Raises:
@@ -72,9 +72,9 @@ class Setup(NamedTuple):
         """
         if self.base is not None:
             one_of("base", self.base, BASES)
-        if self.height is not None and self.height != AUTO:
-            if not is_real(self.height) or not abs(self.height) <= LARGEST:
-                raise ModelError(f"height: got {self.height!r}, allowed are {AUTO!r} and a finite number [m]")
+        is_number = is_real(self.height) and abs(self.height) <= LARGEST
+        if not is_number and not (self.height is None or (isinstance(self.height, str) and self.height == AUTO)):
+            raise ModelError(f"height: got {self.height!r}, allowed are {AUTO!r} and a finite number [m]")
         for name, value in (instance("home", self.home, Mapping | None, "a dict of positions by joint") or {}).items():
             bounded(f"home: joint {name!r}", value, -LARGEST, LARGEST)
         actuators = None if self.actuators is None else checked_actuators(self.actuators)
@@ -82,10 +82,10 @@ class Setup(NamedTuple):
         return self._replace(floor=flag("floor", self.floor), actuators=actuators, gains=gains)
 
 
-NOT_SET_UP = Setup()
+NOT_SET_UP = RobotSetup()
 
 
-def set_up(spec: Any, text: str, setup: Setup) -> None:
+def set_up(spec: Any, text: str, setup: RobotSetup) -> None:
     """Changes a specification as the arguments demand.
 
     Args:
@@ -119,7 +119,7 @@ def set_up(spec: Any, text: str, setup: Setup) -> None:
 
 
 # ---- base ------------------------------------------------------------------------------------------------------------
-def _root(spec: Any, setup: Setup) -> Any:
+def _root(spec: Any, setup: RobotSetup) -> Any:
     """Returns the body of the base; None if no argument needs it.
 
     Raises:

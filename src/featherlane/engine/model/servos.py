@@ -4,7 +4,7 @@ Position: force = kp (ctrl - q) - kv v, with
     kp = min(effort / ERROR, J / (2 h)^2),    kv = 2 sqrt(kp I)    (damping ratio 1).
 I is the inertia about the joint with all other joints at rest (the diagonal of M), J with all others free (the inverse
 of the diagonal of M^-1), both in the zero position; h is the time step.  The second bound keeps the undamped frequency
-of the joint below 1 / (2 h).  A joint without effort limit has kp = I FREQUENCY^2 instead of effort / ERROR.
+of the joint below 1 / (2 h), and is kp of a joint without effort limit.
 Velocity: force = kv (ctrl - v), with kv = effort / (SLIP velocity limit), or without one of both limits the kv above.
 Source: URDF specification, <limit>; MuJoCo, XML reference, <position>, <velocity>, <motor>.
 """
@@ -25,7 +25,6 @@ from featherlane.errors import ModelError, UnknownNameError, near
 KINDS = ("position", "velocity", "motor")
 ERROR = {HINGE: 0.1, SLIDE: 0.01}  # position error at which a servo has its full effort [rad, m]
 SLIP = 0.1  # share of the velocity limit at which a velocity servo has its full effort
-FREQUENCY = 30.0  # undamped frequency of a position servo without effort limit [rad/s]
 MINVAL = 1e-15
 
 Actuators = str | Mapping[str, str]
@@ -221,6 +220,6 @@ def computed_gains(mj: Any, joint: int, effort: float | None) -> tuple[float, fl
     """Returns kp and kv of a position actuator on a hinge or slide."""
     dof = int(mj.jnt_dofadr[joint])
     inertia, alone = float(mj.dof_M0[dof]), 1.0 / max(float(mj.dof_invweight0[dof]), MINVAL)
-    wanted = inertia * FREQUENCY**2 if effort is None else effort / ERROR[int(mj.jnt_type[joint])]
+    wanted = np.inf if effort is None else effort / ERROR[int(mj.jnt_type[joint])]
     kp = min(wanted, alone / (2.0 * mj.opt.timestep) ** 2)
     return kp, 2.0 * float(np.sqrt(kp * inertia))
