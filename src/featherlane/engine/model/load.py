@@ -34,7 +34,7 @@ from featherlane.engine.model.repair import ADVICE, repairing
 from featherlane.engine.model.robot_setup import NOT_SET_UP, RobotSetup, set_up
 from featherlane.engine.model.scene_meshes import converted_scenes, use_contents
 from featherlane.engine.model.sdf_collision import use_fields
-from featherlane.engine.model.servos import velocity_joints
+from featherlane.engine.model.servos import Actuators, Gains, velocity_joints
 from featherlane.engine.model.set_const import set_const
 from featherlane.engine.model.shapes import check_shapes
 from featherlane.engine.model.source import (
@@ -242,8 +242,8 @@ def load(
     floor: bool = False,
     height: float | str | None = None,
     home: Mapping[str, float] | None = None,
-    actuators: str | Mapping[str, str] | None = None,
-    gains: float | tuple[float, float] | Mapping[str, float | tuple[float, float]] | None = None,
+    actuators: Actuators | None = None,
+    gains: Gains | None = None,
 ) -> Model:
     """Loads a model; `model.source` is the path of the file, "XML text", "MjModel" or "MjSpec".
 
@@ -370,7 +370,7 @@ def load_unchecked(
 
 
 def report_losses(
-    name: str, text: str, bodies: Sequence[str], actuators: str | Mapping[str, str] | None
+    name: str, text: str, bodies: Sequence[str], actuators: Actuators | None
 ) -> tuple[list[str], list[str]]:
     """Warns of elements of a URDF that MuJoCo ignores, and of links that it merges; returns both.
 

@@ -44,7 +44,6 @@ from featherlane.errors import ModelError, UnknownNameError, near
 BASES = ("free", "fixed")
 AUTO, HOME, FLOOR, BASE = "auto", "home", "floor", "base"
 GREY = (0.7, 0.72, 0.75, 1.0)
-DOWN = np.array([[0.0, 0.0, -1.0]])
 
 
 class RobotSetup(NamedTuple):
