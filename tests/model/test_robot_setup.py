@@ -154,6 +154,17 @@ def test_gains_are_given_for_all_joints_or_by_joint():
     assert (velocity.actuator_gainprm[:, 0] == 7).all()
 
 
+def test_an_armature_is_that_of_all_hinges_or_of_named_joints_and_allows_larger_gains():
+    light, heavy = standing("biped"), standing("biped", armature=0.02)
+    ankle = light.actuator("left_ankle").id
+    assert (heavy.dof_armature[6:] == 0.02).all() and not heavy.dof_armature[:6].any()
+    assert light.actuator_gainprm[ankle, 0] < 400 and heavy.actuator_gainprm[ankle, 0] == 800
+    arm = fl.load(urdf.arm(), armature={"left_finger": 0.5, "elbow": 0.1})
+    named = dict(zip(arm.names("joint"), arm.dof_armature, strict=True))
+    assert named == {"turn": 0, "elbow": 0.1, "wrist": 0, "left_finger": 0.5, "right_finger": 0}
+    assert not fl.load(urdf.arm(), armature=0.1).joint("left_finger").armature[0], "a slide has another unit"
+
+
 def test_home_has_positions_controls_and_joints_that_follow():
     model = fl.load(urdf.arm(), actuators="position", home={"left_finger": 0.03})
     named = dict(zip(model.names("joint"), model.key_qpos[0], strict=True))
@@ -339,7 +350,7 @@ WRONG = {
     "floor": (urdf.arm(), {"floor": "yes"}, "floor: got .*'yes', allowed are True and False"),
     "height": (urdf.arm(), {"height": "low"}, "height: got 'low', allowed are 'auto' and a finite number"),
     "an infinite height": (urdf.arm(), {"height": np.nan}, "height: got nan"),
-    "no geoms": (EMPTY, {"base": "free"}, "height: the base 'b' has no geom that collides; allowed is a number"),
+    "no geoms": (EMPTY, {"base": "free"}, "height: no geom of 'b' and its descendants collides; allowed is a number"),
     "home": (urdf.arm(), {"home": 0.3}, "home: got float, allowed is a dict"),
     "an unknown joint": (urdf.arm(), {"home": {"elbw": 0}}, "home: no joint 'elbw'; did you mean 'elbow'"),
     "a position beyond": (urdf.arm(), {"home": {"elbow": 1}}, "home: joint 'elbow': got 1, allowed is its range"),
@@ -360,7 +371,7 @@ WRONG = {
     "nameless joints": (NAMELESS, {"actuators": "motor"}, "actuators: joint #0 has no name"),
     "gains alone": (urdf.arm(), {"gains": (1, 2)}, "gains: allowed only with actuators"),
     "gains": (urdf.arm(), {"actuators": "position", "gains": (1, 2, 3)}, r"gains: got \(1, 2, 3\)"),
-    "negative gains": (urdf.arm(), {"actuators": "position", "gains": (-1, 2)}, "gains: got -1, allowed is a number"),
+    "negative gains": (urdf.arm(), {"actuators": "position", "gains": (-1, 2)}, "gains: got -1, allowed is a finite number"),
     "text gains": (urdf.arm(), {"actuators": "position", "gains": "high"}, "gains: got 'high'"),
     "one gain": (
         urdf.arm(),
@@ -369,6 +380,10 @@ WRONG = {
     ),
     "two gains": (urdf.arm(), {"actuators": "velocity", "gains": (5, 1)}, "allowed for velocity is a number kv"),
     "motor gains": (urdf.arm(), {"actuators": "motor", "gains": {"elbow": 5}}, "allowed for motor is none"),
+    "armature": (urdf.arm(), {"armature": "light"}, "armature: got 'light', allowed is a finite number"),
+    "a negative armature": (urdf.arm(), {"armature": {"elbow": -1}}, "armature: joint 'elbow': got -1, allowed is"),
+    "unknown armatures": (urdf.arm(), {"armature": {"elbw": 1}}, "armature: no joint 'elbw'; did you mean 'elbow'"),
+    "free armatures": (FREE, {"armature": {"root": 1}}, "armature: joint 'root' is a free or ball joint"),
     "unknown gains": (
         urdf.arm(),
         {"actuators": "position", "gains": {"elbw": (1, 2)}},

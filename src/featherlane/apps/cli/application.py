@@ -501,6 +501,14 @@ def _convert(
             show_default=False,
         ),
     ] = None,
+    armature: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="VALUE|JOINT=VALUE",
+            help="Rotor inertia of all hinges, or of one joint, in kg m^2 (slides: kg). Can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     package_dirs: PackageDirs = None,
     repair: Repair = False,

@@ -27,6 +27,7 @@ class Request:
     home: list[str] | None = None
     actuators: list[str] | None = None
     gains: list[str] | None = None
+    armature: list[str] | None = None
     force: bool = False
     as_json: bool = False
 
@@ -44,6 +45,7 @@ class Request:
             home=_by_joint("home", self.home, _number, False),
             actuators=_by_joint("actuators", self.actuators, lambda _, text: text),
             gains=_by_joint("gains", self.gains, _gain),
+            armature=_by_joint("armature", self.armature, _number),
         )
 
 

@@ -34,7 +34,7 @@ from featherlane.engine.model.repair import ADVICE, repairing
 from featherlane.engine.model.robot_setup import NOT_SET_UP, RobotSetup, set_up
 from featherlane.engine.model.scene_meshes import converted_scenes, use_contents
 from featherlane.engine.model.sdf_collision import use_fields
-from featherlane.engine.model.servos import Actuators, Gains, velocity_joints
+from featherlane.engine.model.servos import Actuators, Armatures, Gains, velocity_joints
 from featherlane.engine.model.set_const import set_const
 from featherlane.engine.model.shapes import check_shapes
 from featherlane.engine.model.source import (
@@ -244,6 +244,7 @@ def load(
     home: Mapping[str, float] | None = None,
     actuators: Actuators | None = None,
     gains: Gains | None = None,
+    armature: Armatures | None = None,
 ) -> Model:
     """Loads a model; `model.source` is the path of the file, "XML text", "MjModel" or "MjSpec".
 
@@ -288,9 +289,11 @@ def load(
             kv = 2 sqrt(kp I), which is damping ratio 1, for the time step h, the inertia I about the joint while other
             joints are at rest, and J while they are free.  Velocity actuators with both limits have
             kv = effort / (0.1 velocity).
+        armature: rotor inertia of the hinges, n^2 J of a gear with the ratio n [kg m^2], or a dict of these by joint
+            (of slides in kg).  URDF has none.  It allows larger gains: light feet need it.
 
-    With any of `base`, `floor`, `height`, `home` and `actuators`, two bodies of a URDF do not collide if a joint
-    connects them, or if they touch in the zero position or in `home`; the model has the keyframe `home`.
+    With any argument from `base` on, the model has the keyframe `home`, and two bodies of a URDF do not collide if a
+    joint connects them, or if they touch in the zero position or in `home`.
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
@@ -309,7 +312,10 @@ def load(
         InstallationError: `mujoco` is missing, too old or broken, or a library for meshes is missing; with the command
             that repairs it.
     """
-    meshes, setup = Meshes(convex_decomposition, collision), RobotSetup(base, floor, height, home, actuators, gains)
+    meshes, setup = (
+        Meshes(convex_decomposition, collision),
+        RobotSetup(base, floor, height, home, actuators, gains, armature),
+    )
     forget_files()  # also those of an MjSpec
     with repairing(flag("repair", repair)):
         model = load_unchecked(

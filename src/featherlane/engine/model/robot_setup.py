@@ -32,11 +32,14 @@ from featherlane.engine.model.ordered_sums import heights_along
 from featherlane.engine.model.reader import mujoco_module
 from featherlane.engine.model.servos import (
     Actuators,
+    Armatures,
     Gains,
     add_actuators,
     checked_actuators,
+    checked_armature,
     checked_gains,
     is_servo,
+    set_armature,
 )
 from featherlane.engine.model.source import is_urdf
 from featherlane.errors import ModelError, UnknownNameError, near
@@ -55,6 +58,7 @@ class RobotSetup(NamedTuple):
     home: Mapping[str, float] | None = None
     actuators: Actuators | None = None
     gains: Gains | None = None
+    armature: Armatures | None = None
 
     @property
     def given(self) -> list[str]:
@@ -78,7 +82,9 @@ class RobotSetup(NamedTuple):
             bounded(f"home: joint {name!r}", value, -LARGEST, LARGEST)
         actuators = None if self.actuators is None else checked_actuators(self.actuators)
         gains = None if self.gains is None else checked_gains(self.gains, actuators)
-        return self._replace(floor=flag("floor", self.floor), actuators=actuators, gains=gains)
+        armature = None if self.armature is None else checked_armature(self.armature)
+        floor = flag("floor", self.floor)
+        return self._replace(floor=floor, actuators=actuators, gains=gains, armature=armature)
 
 
 NOT_SET_UP = RobotSetup()
@@ -100,6 +106,8 @@ def set_up(spec: Any, text: str, setup: RobotSetup) -> None:
     root = _root(spec, setup)
     if setup.base is not None:
         _set_base(spec, root, setup.base)
+    if setup.armature is not None:
+        set_armature(spec, setup.armature)
     probe = _Probe(spec)
     home = probe.home(setup.home or {})
     if root is not None:
@@ -270,7 +278,7 @@ def _lifts(probe: _Probe, root: Any, home: np.ndarray, height: float | str | Non
         lift = float(height) - root.pos[2]
         return lift, lift
     if len(probe.robot) == 0:
-        raise ModelError(f"height: the base {root.name!r} has no geom that collides; allowed is a number [m]")
+        raise ModelError(f"height: no geom of {root.name!r} and its descendants collides; allowed is a number [m]")
     lift_home = -probe.lowest(home)
     return (-probe.lowest(probe.mj.qpos0) if probe.free >= 0 else lift_home), lift_home
 

@@ -4,7 +4,8 @@ Position: force = kp (ctrl - q) - kv v, with
     kp = min(effort / ERROR, J / (2 h)^2),    kv = 2 sqrt(kp I)    (damping ratio 1).
 I is the inertia about the joint with all other joints at rest (the diagonal of M), J with all others free (the inverse
 of the diagonal of M^-1), both in the zero position; h is the time step.  The second bound keeps the undamped frequency
-of the joint below 1 / (2 h), and is kp of a joint without effort limit.
+of the joint below 1 / (2 h), and is kp of a joint without effort limit.  Above it, legs on a floor vibrate: the contact
+solver neither treats the springs nor the dampers implicitly.  An armature increases J.
 Velocity: force = kv (ctrl - v), with kv = effort / (SLIP velocity limit), or without one of both limits the kv above.
 Source: URDF specification, <limit>; MuJoCo, XML reference, <position>, <velocity>, <motor>.
 """
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.model.arguments import bounded, one_of
+from featherlane.engine.model.arguments import LARGEST, bounded, one_of
 from featherlane.engine.model.enums import HINGE, SLIDE
 from featherlane.engine.model.reader import mujoco_module
 from featherlane.engine.model.urdf import child_of, elements
@@ -29,6 +30,7 @@ MINVAL = 1e-15
 
 Actuators = str | Mapping[str, str]
 Gains = float | tuple[float, float] | Mapping[str, float | tuple[float, float]]
+Armatures = float | Mapping[str, float]
 
 
 def checked_actuators(given: Any) -> Actuators:
@@ -67,8 +69,47 @@ def _checked_gain(label: str, given: Any) -> float | tuple[float, float]:
     values = tuple(given) if isinstance(given, tuple | list | np.ndarray) else (given,)
     if len(values) not in (1, 2):
         raise ModelError(f"{label}: got {given!r}, allowed are (kp, kv) of position and kv of velocity actuators")
-    kp_kv = [bounded(label, value, 0.0, 1e15) for value in values]
+    kp_kv = [bounded(label, value, 0.0, LARGEST) for value in values]
     return kp_kv[0] if len(kp_kv) == 1 else (kp_kv[0], kp_kv[1])
+
+
+def checked_armature(given: Any) -> Armatures:
+    """Returns an armature, or armatures by joint.
+
+    Raises:
+        ModelError: another value.
+    """
+    if isinstance(given, Mapping):
+        return {name: bounded(f"armature: joint {name!r}", value, 0.0, LARGEST) for name, value in given.items()}
+    return bounded("armature", given, 0.0, LARGEST)
+
+
+def set_armature(spec: Any, armature: Armatures) -> None:
+    """Sets the armature of all hinges, or of the hinges and slides that are named.
+
+    Args:
+        spec: the `mujoco.MjSpec`, modified in place.
+        armature: checked argument.
+
+    Raises:
+        UnknownNameError: an unknown joint.
+        ModelError: a free or ball joint.
+    """
+    joint = mujoco_module().mjtJoint
+    scalar = {each.name: each for each in spec.joints if each.type in (joint.mjJNT_HINGE, joint.mjJNT_SLIDE)}
+    if not isinstance(armature, Mapping):
+        for each in spec.joints:
+            if each.type == joint.mjJNT_HINGE:
+                each.armature = armature
+        return
+    others = {each.name for each in spec.joints} - {*scalar}
+    for name, value in armature.items():
+        if name in others:
+            raise ModelError(f"armature: joint {name!r} is a free or ball joint; allowed are hinges and slides")
+        if name not in scalar:
+            shown = ", ".join(scalar) or "none"
+            raise UnknownNameError(f"armature: no joint {name!r}{near(name, scalar)}; allowed are {shown}")
+        scalar[name].armature = value
 
 
 def is_servo(actuator: Any) -> bool:
