@@ -25,6 +25,7 @@ SHOWN = [name for name in NAMES if name not in ELSEWHERE and blocks.python((ROOT
 # headings of sections whose blocks need a package; "#" is the whole page
 NEEDS = {
     "docs/tasks.md": {"#": "gymnasium"},
+    "docs/urdf.md": {"#": "jvrc_description"},
     "docs/derivatives.md": {"## Gradients in PyTorch": "torch", "## Gradients in JAX": "jax"},
     "docs/start/index.md": {"## Train a policy": "gymnasium"},
     "docs/environments/robots.md": {"#": "gymnasium"},

@@ -30,6 +30,7 @@ from featherlane.apps.measure.speed_comparison import Ratio, alternate, ratio
 from featherlane.engine.model.array_file import read_array, read_arrays, whole_file
 from featherlane.engine.model.enums import MESH
 from featherlane.tools import renderer
+from robots import urdf
 
 UNSUPPORTED = """<mujoco><option integrator="RK4"><flag sleep="enable"/></option><worldbody><body name="a"><joint/>
 <geom size="1"/></body><flexcomp name="cloth" type="grid" count="3 3 1" spacing="1 1 1" mass="1" radius=".01">
@@ -213,7 +214,7 @@ def test_package_dirs_are_searched_by_a_command(command, before, tmp_path, capfd
     assert os.environ.get("ROS_PACKAGE_PATH") == before
 
 
-@pytest.mark.parametrize("command", ["simulate", "sweep", "view", "inspect", "diagnose", "bench", "compare"])
+@pytest.mark.parametrize("command", "simulate sweep view inspect diagnose bench compare convert".split())
 def test_each_command_that_loads_a_model_has_package_dirs_and_repair(command, capfd):
     succeeds(command, "--help")
     shown = capfd.readouterr().out
@@ -231,6 +232,38 @@ def test_a_command_repairs_a_urdf_and_lists_the_repairs(tmp_path, capfd):
         succeeds(*command, file, "--repair")
         assert "link 'b': a moving link without mass" in "".join(capfd.readouterr())
     fails(capfd, "inspect", file)
+
+
+# ---- convert ---------------------------------------------------------------------------------------------
+
+
+def test_convert_writes_what_was_chosen(tmp_path, capfd):
+    source, target = tmp_path / "biped.urdf", tmp_path / "biped.xml"
+    source.write_text(urdf.biped())
+    chosen = ["--base", "free", "--floor", "--home", "left_knee=0.2", "--home", "right_knee=0.2", "--height", "auto"]
+    chosen += ["--actuators", "left_knee=position", "--actuators", "right_knee=velocity"]
+    chosen += ["--gains", "left_knee=100,5", "--gains", "right_knee=7"]
+    succeeds("convert", source, target, *chosen, "--json")
+    shown = json.loads(capfd.readouterr().out)
+    assert shown["file"] == str(target) and shown["assets"] == 0
+    assert shown["actuators"] == ["left_knee", "right_knee"] and shown["sizes"]["nq"] == 13
+    found = fl.load(target)
+    expected = fl.load(
+        urdf.biped(),
+        base="free",
+        floor=True,
+        height="auto",
+        home={"left_knee": 0.2, "right_knee": 0.2},
+        actuators={"left_knee": "position", "right_knee": "velocity"},
+        gains={"left_knee": (100, 5), "right_knee": 7},
+    )
+    for name in ("key_qpos", "key_ctrl", "actuator_gainprm", "actuator_biasprm", "body_mass", "qpos0"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12, atol=1e-12, err_msg=name)
+    assert "exists already" in fails(capfd, "convert", source, target)
+    succeeds("convert", source, target, "--force", "--height", "2", "--actuators", "position", "--gains", "50,2")
+    shown = capfd.readouterr()
+    assert "left_hip" in shown.out and "velocity is ignored" in shown.err
+    assert (fl.load(target).actuator_gainprm[:, 0] == 50).all()
 
 
 # ---- video -----------------------------------------------------------------------------------------------
@@ -861,6 +894,17 @@ def test_a_failing_mujoco_gl_is_named():
         (("bench", "arm", "--seconds", "-1"), "seconds: got -1"),
         (("bench", "arm", "--against", "everyone"), "--against"),
         (("compile", "--processes", "-1"), "processes: got -1"),
+        (("convert", "arm", "arm.urdf"), "allowed is a name that ends with .xml"),
+        (("convert", "arm", "no/arm.xml"), "no such folder"),
+        (("convert", "no/such.urdf", "arm.xml"), "no such file"),
+        (("convert", "arm", "arm.xml", "--base", "floating"), "--base"),
+        (("convert", "arm", "arm.xml", "--height", "low"), "height: got 'low', allowed is a number"),
+        (("convert", "arm", "arm.xml", "--home", "0.3"), "home: got '0.3', allowed is JOINT=VALUE"),
+        (("convert", "arm", "arm.xml", "--home", "j=1", "--home", "j=2"), "once for each joint"),
+        (("convert", "arm", "arm.xml", "--home", "elbow=far"), "home: joint 'elbow': got 'far', allowed is a number"),
+        (("convert", "arm", "arm.xml", "--actuators", "torque"), "actuators: got 'torque'"),
+        (("convert", "arm", "arm.xml", "--gains", "3,4"), "gains: allowed only with actuators"),
+        (("convert", "arm", "arm.xml", "--gains", "high"), "gains: got 'high', allowed is a number"),
         (("launch",), "launch"),
     ],
     ids=" ".join,

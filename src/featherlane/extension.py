@@ -29,10 +29,12 @@ from featherlane.engine.model.assignment import (
 from featherlane.engine.model.entries import selection, split_path
 from featherlane.engine.model.fields import DEFAULTS, MODEL
 from featherlane.engine.model.load import compile_source, load_unchecked, specification
+from featherlane.engine.model.mjcf_writer import write_mjcf
 from featherlane.engine.model.mujoco_arrays import binary, read_fields
 from featherlane.engine.model.reader import heard as mujoco_warnings
 from featherlane.engine.model.reader import mujoco_module
 from featherlane.engine.model.repair import repairing
+from featherlane.engine.model.robot_setup import RobotSetup
 from featherlane.engine.model.set_const import dependent_fields
 from featherlane.engine.model.source_report import source_report
 from featherlane.engine.model.status import STATUS
@@ -81,6 +83,7 @@ __all__ = [  # noqa: RUF022  in groups
     "requiring",
     "unsupported",
     # models
+    "RobotSetup",
     "binary",
     "compile_source",
     "load_unchecked",
@@ -89,6 +92,7 @@ __all__ = [  # noqa: RUF022  in groups
     "repairing",
     "source_report",
     "specification",
+    "write_mjcf",
     # descriptions of fields: layouts (`featherlane.lanes.Layout`) of models and worlds, columns of the field `warning`
     "DATA",
     "DEFAULTS",

@@ -57,6 +57,15 @@ def models() -> fl.Model:
     names: list[str] = fl.bundled_names()
     model: fl.Model = fl.bundled("box_stack", links=fl.Link("ball", 1, "world", anchor=(0.0, 0.0, 1.0)))
     model = fl.load(Path("robot.urdf"), package_dirs=["packages"], repair=True)
+    model = fl.load(
+        "robot.urdf",
+        base="free",
+        floor=True,
+        height="auto",
+        home={"knee": 0.6},
+        actuators={"knee": "position", "wheel": "velocity"},
+        gains={"knee": (100.0, 5.0), "wheel": 2.0},
+    )
     model = fl.load("cup.xml", collision={"geoms": ["cup"], "octree_maxdepth": 7})
     divided: list[results.Decomposition] = fl.load("cup.xml", convex_decomposition={"threshold": 0.1}).decompositions
     volume: float = sum(part.volume for part in divided)

@@ -82,6 +82,8 @@ LIBRARIES = {
         private={
             "_functions": "has _realloc_con_efc",
             "_realloc_con_efc": "allocates the arena of an MjData for the rows of `to_mujoco`",
+            "_mjPRIVATE__get_xml_precision": "number of digits of `MjSpec.to_xml`",
+            "_mjPRIVATE__set_xml_precision": "`featherlane convert` writes all digits",
         },
     ),
     "numpy": Library(

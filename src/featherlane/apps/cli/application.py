@@ -40,6 +40,13 @@ class Rival(StrEnum):
     mujoco = "mujoco"
 
 
+class Base(StrEnum):
+    """How the base of a robot moves."""
+
+    free = "free"
+    fixed = "fixed"
+
+
 MODEL_HELP = (
     "A bundled model (pendulum, double_pendulum, cartpole, slider_crank, arm, quadruped, quadruped_elliptic, humanoid, "
     "rope, chain, box_stack, stacks, pile, pyramid, hand), or an MJCF or URDF file."
@@ -447,6 +454,72 @@ def _compare(
 def _listed(text: str) -> tuple[str, ...]:
     """Splits a list at its commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+@application.command("convert")
+def _convert(
+    source: Source,
+    out: Annotated[Path, typer.Argument(metavar="FILE.xml", help="The MJCF file.", show_default=False)],
+    base: Annotated[
+        Base | None,
+        typer.Option(
+            help="free: add a free joint to the base; fixed: remove it. Default: unchanged.", show_default=False
+        ),
+    ] = None,
+    floor: Annotated[bool, typer.Option("--floor", help="Add the plane z = 0.")] = False,
+    height: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|M",
+            help="auto: place the base so that the lowest point of the robot touches z = 0; or z of the base. "
+            "Default: auto with --base, else unchanged.",
+            show_default=False,
+        ),
+    ] = None,
+    home: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JOINT=VALUE",
+            help="Position of a joint in the keyframe home, in rad or m. Can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    actuators: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND|JOINT=KIND",
+            help="position, velocity or motor, for all joints or for one. Can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    gains: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KP,KV|KV|JOINT=...",
+            help="Gains of position actuators (KP,KV) or velocity actuators (KV), for all joints or for one. Can be "
+            "repeated. Default: from effort limits and inertias.",
+            show_default=False,
+        ),
+    ] = None,
+    armature: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="VALUE|JOINT=VALUE",
+            help="Rotor inertia of all hinges, or of one joint, in kg m^2 (slides: kg). Can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    package_dirs: PackageDirs = None,
+    repair: Repair = False,
+    as_json: Json = False,
+) -> None:
+    """Write a URDF as an MJCF file with its meshes, with a base, a floor and actuators if requested."""
+    del package_dirs, repair
+    given = locals() | {"base": None if base is None else base.value}  # all parameters by name
+    from featherlane.apps.cli.convert import Request, convert
+
+    convert(Request(**given))
 
 
 @application.command("compile")

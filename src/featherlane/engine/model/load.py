@@ -31,8 +31,10 @@ from featherlane.engine.model.option import check_options
 from featherlane.engine.model.packages import Folders
 from featherlane.engine.model.reader import forget_files, heard, hint, mujoco_module
 from featherlane.engine.model.repair import ADVICE, repairing
+from featherlane.engine.model.robot_setup import NOT_SET_UP, RobotSetup, set_up
 from featherlane.engine.model.scene_meshes import converted_scenes, use_contents
 from featherlane.engine.model.sdf_collision import use_fields
+from featherlane.engine.model.servos import Actuators, Armatures, Gains, velocity_joints
 from featherlane.engine.model.set_const import set_const
 from featherlane.engine.model.shapes import check_shapes
 from featherlane.engine.model.source import (
@@ -53,6 +55,7 @@ from featherlane.engine.model.variant import Declared, Variants, compile_variant
 from featherlane.errors import ModelError, UnsupportedFeatureError
 
 OBJECTS = "MuJoCo reads only the faces of the first object of an OBJ file, here all objects are read: {}"
+REPAIRED = "repaired:\n  {}"
 UNREAD = "not read from mesh files: {}"
 FUSED = (
     "links without a body, as fixed joints merge them into the body that carries them: {}; to keep them, add "
@@ -93,12 +96,12 @@ class Meshes(NamedTuple):
 UNCHANGED = Meshes()
 
 
-def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, meshes: Meshes) -> Compiled:
-    """Compiles a source, after the changes of its meshes."""
+def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, meshes: Meshes, setup: RobotSetup) -> Compiled:
+    """Compiles a source, after the changes of its meshes and its setup."""
     if not (isinstance(source, mujoco.MjModel) or is_binary(source)):
-        return _changed(source, read_source(source, assets, package_dirs), meshes)
+        return _changed(source, read_source(source, assets, package_dirs), meshes, setup)
     given = "an MjModel" if isinstance(source, mujoco.MjModel) else "a binary model"
-    for name in (*meshes.given, *([] if assets is None else ["assets"])):
+    for name in (*meshes.given, *setup.given, *([] if assets is None else ["assets"])):
         raise ModelError(f"{name}: got {given}, allowed are a path, XML text and an MjSpec")
     if isinstance(source, mujoco.MjModel):
         return Compiled(copy.copy(source), "MjModel")
@@ -107,22 +110,33 @@ def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, meshes: Me
 
 
 def _contents(read: Source) -> tuple[dict[str, bytes], list[str]]:
-    """Returns contents of mesh files that MuJoCo does not read, or not completely, by path; and texts of warnings."""
+    """Returns contents of mesh files that MuJoCo does not read, or not completely, by path; and texts of warnings.
+
+    The texts also have the repairs.
+    """
     contents, merged = merged_objects(read.spec, read.folders)
     scenes, unread = converted_scenes(read.spec, read.folders)
-    texts = [(OBJECTS, ", ".join(merged)), (UNREAD, "; ".join(unread))]
+    texts = [(OBJECTS, ", ".join(merged)), (UNREAD, "; ".join(unread)), (REPAIRED, "\n  ".join(read.repairs))]
     return contents | scenes, [f"{read.name}: {text.format(what)}" for text, what in texts if what]
 
 
-def _changed(source: Any, read: Source, meshes: Meshes) -> Compiled:
-    """Compiles a specification, after the changes of its meshes; a given MjSpec is copied before it is changed."""
-    contents, texts = _contents(read)
-    spec, found, keeps_bodies = read.spec, [], merges_wrongly(read.spec)
-    if spec is source and (meshes.given or contents or keeps_bodies):
+def _prepared(source: Any, read: Source, contents: dict[str, bytes], setup: RobotSetup, copied: bool) -> Any:
+    """Returns a specification with the contents of its files and its setup; a given MjSpec is copied before."""
+    spec = read.spec
+    if spec is source and (copied or contents or setup.given or merges_wrongly(spec)):
         spec = spec.copy()
     use_contents(spec, contents)
-    if keeps_bodies:
+    if setup.given:
+        set_up(spec, read.text, setup)
+    if merges_wrongly(spec):
         spec.compiler.fusestatic = False
+    return spec
+
+
+def _changed(source: Any, read: Source, meshes: Meshes, setup: RobotSetup) -> Compiled:
+    """Compiles a specification, after the changes of its meshes and its setup."""
+    contents, texts = _contents(read)
+    spec, found = _prepared(source, read, contents, setup, bool(meshes.given)), []
     if meshes.collision is not None:
         use_fields(spec, meshes.collision)
     if meshes.convex_decomposition is not None:
@@ -130,8 +144,7 @@ def _changed(source: Any, read: Source, meshes: Meshes) -> Compiled:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         mj_model = spec.compile()
-    notes = [f"{read.name}: repaired:\n  " + "\n  ".join(read.repairs)] if read.repairs else []
-    for text in (*dict.fromkeys(f"MuJoCo: {str(warning.message).strip()}" for warning in caught), *texts, *notes):
+    for text in (*dict.fromkeys(f"MuJoCo: {str(warning.message).strip()}" for warning in caught), *texts):
         warnings.warn(text, stacklevel=6)
     return Compiled(mj_model, read.name, read.text, found, read.repairs)
 
@@ -143,7 +156,7 @@ def _first(lines: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def _errors_of(source: Any, assets: Mapping[str, bytes] | None = None) -> Iterator[None]:
+def errors_of(source: Any, assets: Mapping[str, bytes] | None = None) -> Iterator[None]:
     """Converts MuJoCo's errors to ModelError, with the name of the source, missing files and possible repairs."""
     mujoco = mujoco_module()
     try:
@@ -163,13 +176,18 @@ def _errors_of(source: Any, assets: Mapping[str, bytes] | None = None) -> Iterat
 
 
 def compile_source(
-    source: Any, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = (), meshes: Meshes = UNCHANGED
+    source: Any,
+    assets: Mapping[str, bytes] | None = None,
+    package_dirs: Folders = (),
+    meshes: Meshes = UNCHANGED,
+    setup: RobotSetup = NOT_SET_UP,
 ) -> Compiled:
     """Compiles a source with MuJoCo, whatever its features.
 
     Args:
         source, assets, package_dirs: as for `load`.
         meshes: changes of meshes.
+        setup: base, floor, actuators and keyframe that are added.
 
     Raises:
         ModelError: the source cannot be found, read or compiled; with the file and the parser's line.  Or a field has
@@ -182,8 +200,8 @@ def compile_source(
         given = "an empty text" if is_empty else type(source).__name__
         raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
     source = resolve_name(source)
-    with heard(), _errors_of(source, assets):
-        return _compile(mujoco, source, assets, package_dirs, meshes)
+    with heard(), errors_of(source, assets):
+        return _compile(mujoco, source, assets, package_dirs, meshes, setup)
 
 
 def specification(source: Any, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()) -> Any:
@@ -196,10 +214,27 @@ def specification(source: Any, assets: Mapping[str, bytes] | None = None, packag
     Raises:
         ModelError: the source cannot be found or read, or is an MjModel.
     """
+    return with_setup(source, assets, package_dirs, NOT_SET_UP)[0]
+
+
+def with_setup(
+    source: Any, assets: Mapping[str, bytes] | None, package_dirs: Folders, setup: RobotSetup
+) -> tuple[Any, Source, list[str]]:
+    """Returns a `mujoco.MjSpec` of a source with its files and its setup, what was read, and texts of warnings.
+
+    Args:
+        source, assets, package_dirs: as for `specification`.
+        setup: checked base, floor, actuators and keyframe that are added.
+
+    Raises:
+        ModelError: the source cannot be found or read, or is an MjModel; or the setup does not fit.
+    """
     source = resolve_name(source)
-    with heard(), _errors_of(source, assets):
-        spec = read_source(source, assets, package_dirs).spec
-        return spec.copy() if spec is source else spec
+    with heard(), errors_of(source, assets):
+        read = read_source(source, assets, package_dirs)
+        contents, texts = _contents(read)
+        spec = _prepared(source, read, contents, setup, True)
+    return spec, read, texts
 
 
 def load(
@@ -212,6 +247,13 @@ def load(
     variants: Declared | None = None,
     collision: str | Mapping[str, Any] | None = None,
     repair: bool = False,
+    base: str | None = None,
+    floor: bool = False,
+    height: float | str | None = None,
+    home: Mapping[str, float] | None = None,
+    actuators: Actuators | None = None,
+    gains: Gains | None = None,
+    armature: Armatures | None = None,
 ) -> Model:
     """Loads a model; `model.source` is the path of the file, "XML text", "MjModel" or "MjSpec".
 
@@ -241,6 +283,27 @@ def load(
             URDF: impossible, zero and missing masses and inertias, misprinted numbers, repeated elements, shapes
             without geometry, limits in the wrong order.  In MJCF: what MuJoCo removed since 2.3, such as global
             coordinates; commas between numbers, missing textures, skins and materials.  Valid elements remain.
+        base: `free`: the only body on the world, such as the root link of a URDF, gets a free joint `base`.  `fixed`:
+            it has none; a free joint is removed.  None: as in the source.
+        floor: whether the plane z = 0 is added, a geom `floor`.
+        height: `auto`: the base is placed so that the lowest point of its tree's colliding geoms touches z = 0.  Or z
+            of the base's frame [m].  None: `auto` if `base` is given, otherwise as in the source.
+        home: positions of some joints [rad, m] in the keyframe `home`, in which `height` also places a free base.
+            Other joints are at zero, or at the limit next to it.
+        actuators: `position`, `velocity` or `motor`: each hinge and slide gets such an actuator with its name, except
+            joints that follow others (`<mimic>`).  Or a dict of these by joint.  Effort limits become force ranges and
+            ranges of motors, joint limits ranges of positions, velocity limits of a URDF ranges of velocities.  The
+            integrator Euler becomes implicitfast, unless all are motors.
+        gains: (kp, kv) of position actuators, kv of velocity actuators, or a dict of these by joint [N m/rad,
+            N m s/rad, or N/m, N s/m].  None: kp = min(effort / (0.1 rad or 0.01 m), J / (2 h)^2) and
+            kv = 2 sqrt(kp I), which is damping ratio 1, for the time step h, the inertia I about the joint while other
+            joints are at rest, and J while they are free.  Velocity actuators with both limits have
+            kv = effort / (0.1 velocity).
+        armature: rotor inertia of the hinges, n^2 J of a gear with the ratio n [kg m^2], or a dict of these by joint
+            (of slides in kg).  URDF has none.  It allows larger gains: light feet need it.
+
+    With any argument from `base` on, the model has the keyframe `home`, and two bodies of a URDF do not collide if a
+    joint connects them, or if they touch in the zero position or in `home`.
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
@@ -253,14 +316,27 @@ def load(
         ModelError: the source cannot be found, read or compiled; with the file and the parser's line.  Or a field has
             an invalid value (NaN, a negative mass): MuJoCo compiles some of these.  Or a mesh to be divided is
             degenerate or not watertight.  Or a mesh of an SDF geom is degenerate, not watertight or intersects itself,
-            or its octree exceeds the limit of nodes.  Or a COLLADA or glTF file is damaged or has no triangles.
+            or its octree exceeds the limit of nodes.  Or a COLLADA or glTF file is damaged or has no triangles.  Or
+            an argument of the setup is wrong, or the model has already what it would add.
+        UnknownNameError: `home`, `actuators` or `gains` has an unknown joint.
         InstallationError: `mujoco` is missing, too old or broken, or a library for meshes is missing; with the command
             that repairs it.
     """
-    meshes = Meshes(convex_decomposition, collision)
+    meshes, setup = (
+        Meshes(convex_decomposition, collision),
+        RobotSetup(base, floor, height, home, actuators, gains, armature),
+    )
     forget_files()  # also those of an MjSpec
     with repairing(flag("repair", repair)):
-        model = load_unchecked(source, assets, links=links, package_dirs=package_dirs, meshes=meshes, variants=variants)
+        model = load_unchecked(
+            source,
+            assets,
+            links=links,
+            package_dirs=package_dirs,
+            meshes=meshes,
+            variants=variants,
+            setup=setup.checked(),
+        )
     model.check_edits()
     return model
 
@@ -287,33 +363,49 @@ def load_unchecked(
     package_dirs: Folders = (),
     meshes: Meshes = UNCHANGED,
     variants: Declared | None = None,
+    setup: RobotSetup = NOT_SET_UP,
 ) -> Model:
     """Loads a model as `load` does, without checking its values; used to diagnose invalid models."""
     source = resolve_name(source)
     for argument in meshes.given if variants is not None else ():
         raise ModelError(f"load: got variants and {argument}, allowed is one of them")
     links = listed(links)
-    mj_model, name, text, decompositions, repairs = compile_source(source, assets, package_dirs, meshes)
+    mj_model, name, text, decompositions, repairs = compile_source(source, assets, package_dirs, meshes, setup)
     with heard():
         if variants is None:
             model = from_mujoco(mj_model, name, links)
         else:
-            with _errors_of(source, assets):
+            with errors_of(source, assets):
                 read = read_source(source, assets, package_dirs)
-                spec = read.spec.copy()
-                use_contents(spec, _contents(read)[0])
+                spec = _prepared(source, read, _contents(read)[0], setup, True)
                 found, labelled = compile_variants(spec, variants)
             model = _with_variants(found, labelled, name, links)
     model.decompositions, model.repairs = decompositions, repairs
-    if is_urdf(text):
-        model.dropped = dropped_elements(text)
-        if model.dropped:
-            warnings.warn(f"{name}: not read from the URDF: {'; '.join(model.dropped)}", stacklevel=3)
-        kept = {*model.names("body"), *root_links(text)[1:]}
-        model.fused = [link for link in link_names(text) if link not in kept]
-        if model.fused:
-            warnings.warn(f"{name}: {FUSED.format(', '.join(map(repr, model.fused)))}", stacklevel=3)
+    model.dropped, model.fused = report_losses(name, text, model.names("body"), setup.actuators)
     return model
+
+
+def report_losses(
+    name: str, text: str, bodies: Sequence[str], actuators: Actuators | None
+) -> tuple[list[str], list[str]]:
+    """Warns of elements of a URDF that MuJoCo ignores, and of links that it merges; returns both.
+
+    Args:
+        name: name of the source for messages.
+        text: its XML text.
+        bodies: names of the compiled bodies.
+        actuators: actuators that are added; those of velocities read velocity limits.
+    """
+    if not is_urdf(text):
+        return [], []
+    dropped = dropped_elements(text, velocity_joints(text, actuators))
+    if dropped:
+        warnings.warn(f"{name}: not read from the URDF: {'; '.join(dropped)}", stacklevel=4)
+    kept = {*bodies, *root_links(text)[1:]}
+    fused = [link for link in link_names(text) if link not in kept]
+    if fused:
+        warnings.warn(f"{name}: {FUSED.format(', '.join(map(repr, fused)))}", stacklevel=4)
+    return dropped, fused
 
 
 def _with_variants(found: Variants, labelled, source: str, links: Sequence[Link]) -> Model:

@@ -7,7 +7,7 @@ Visual elements (visuals, textures, materials) are not listed: they cannot chang
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from xml.dom import expatbuilder
 from xml.dom.minidom import Element
 from xml.parsers.expat import ExpatError
@@ -24,8 +24,12 @@ SCALAR = ("revolute", "continuous", "prismatic")
 LIMITED = ("revolute", "prismatic")
 
 
-def dropped_elements(text: str) -> list[str]:
+def dropped_elements(text: str, velocities: Collection[str] = ()) -> list[str]:
     """Returns elements and attributes of a URDF that MuJoCo ignores without a warning.
+
+    Args:
+        text: the URDF.
+        velocities: joints whose velocity limits are read.
 
     Returns:
         Lines such as `joint 'knee': <calibration> is ignored`, one per kind of loss, in document order;
@@ -34,7 +38,7 @@ def dropped_elements(text: str) -> list[str]:
     found: dict[str, dict[str, None]] = {}
     scalar = {joint.getAttribute("name") for joint in elements(text, "joint") if joint.getAttribute("type") in SCALAR}
     for element in elements(text):
-        for loss in _losses(element, scalar):
+        for loss in _losses(element, scalar, velocities):
             found.setdefault(loss, {})[_label(element)] = None
     lines = [f"{', '.join(labels)}: {loss}" for loss, labels in found.items()]
     first, *others = root_links(text) or [""]
@@ -71,7 +75,7 @@ def child_of(element: Element, tag: str) -> Element | None:
     return next((child for child in _children(element) if child.tagName == tag), None)
 
 
-def _losses(element: Element, scalar: set[str]) -> Iterator[str]:
+def _losses(element: Element, scalar: set[str], velocities: Collection[str]) -> Iterator[str]:
     """Yields the ignored parts of a child of the robot; `scalar` has the names of joints that can be mimicked."""
     if element.tagName.startswith("xacro:"):
         yield "is ignored: expand xacro files first, with `xacro FILE > robot.urdf`"
@@ -82,6 +86,7 @@ def _losses(element: Element, scalar: set[str]) -> Iterator[str]:
         return
     if element.tagName not in READ:
         return
+    limit = {*READ_ATTRIBUTES["limit"], *(["velocity"] if element.getAttribute("name") in velocities else [])}
     for child in _children(element):
         tag = child.tagName
         if tag not in READ[element.tagName]:
@@ -94,7 +99,8 @@ def _losses(element: Element, scalar: set[str]) -> Iterator[str]:
             if unread:
                 yield f"{', '.join(f'<{part}>' for part in dict.fromkeys(unread))} in <{tag}> is ignored"
         elif tag in READ_ATTRIBUTES:
-            unread = [name for name in dict(child.attributes.items()) if name not in READ_ATTRIBUTES[tag]]
+            known = limit if tag == "limit" else READ_ATTRIBUTES[tag]
+            unread = [name for name in dict(child.attributes.items()) if name not in known]
             if unread:
                 yield f"<{tag}> {', '.join(unread)} is ignored"
     if element.tagName == "joint" and element.getAttribute("type") in LIMITED:
