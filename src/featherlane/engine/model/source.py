@@ -168,7 +168,7 @@ def possible_repairs(source: Any, assets: Mapping[str, bytes] | None = None) -> 
     with repairing():
         try:
             return [*read_source(source, assets, ()).repairs]
-        except ValueError:
+        except (ValueError, mujoco_module().FatalError):
             return []
 
 
@@ -194,7 +194,7 @@ def file_hints(message: str, source: Any, assets: Mapping[str, bytes] | None = N
         return [f"missing: {file}{SUBMODULE if is_empty else located([str(file)], path.parent)[0]}"]
     try:
         spec = read_source(source, assets, ()).spec
-    except ValueError:
+    except (ValueError, mujoco_module().FatalError):
         return []
     pointers = [f"{path} is a Git LFS pointer; `git lfs pull` downloads the file" for path in lfs_pointers(spec)]
     missing = missing_files(spec) if "opening file" in message else []
