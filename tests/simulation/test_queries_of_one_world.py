@@ -191,6 +191,7 @@ class OfBatch:
 
     def contact_force(self):
         found = self.batch.contacts(output=("force", "torque"))
+        assert found.force is not None and found.torque is not None
         return np.concatenate([found.force, found.torque], axis=-1)[self.world, : found.found[self.world]]
 
     def present_fields(self, names):
@@ -246,8 +247,9 @@ def worlds_of(name: str, motion: Motion) -> tuple[fl.Data, fl.Batch, fl.Batch]:
         setattr(data, field, row)
         setattr(alone, field, row)
         setattr(batch, field, [other[field], row, other[field]])
-    for world in (data, World(alone, 0), World(batch, 1)) if motion.user else ():
-        motion.user(0, world)
+    if motion.user:
+        for world in (data, World(alone, 0), World(batch, 1)):
+            motion.user(0, world)
     for worlds in (data, alone, batch):
         worlds.mute()
     return data, alone, batch

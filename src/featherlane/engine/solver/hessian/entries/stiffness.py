@@ -23,7 +23,6 @@ from featherlane.engine.solver.rows.laws import one_sided_weight
 from featherlane.engine.solver.rows.pyramid import pyramid_weights, turning_weights
 from featherlane.engine.solver.rows.rows import REACHED, STIFF, TURN
 from featherlane.engine.spatial.stiffness import UPPER
-from featherlane.engine.spatial.types import Stiffness
 
 
 @kernel
@@ -55,7 +54,10 @@ def add_stiffness_at_arm(d, b, r, F):
     g = tuple(cross(r, f[c]) for c in range(3))  # columns of G = [r] F: r x column c of F
     a = tuple(cross(r, Vec3(g[c][i] for c in range(3))) for i in range(3))  # rows of G [r]^T: r x row i of G
     G = tuple(g[c][i] for i in range(3) for c in range(3))  # by rows, as K.al
-    d.hessian.body_K[b] += Stiffness(join(tuple(a[i][j] for i, j in UPPER), G, F))
+    K = join(tuple(a[i][j] for i, j in UPPER), G, F)
+    # part by part: the sum of whole rows does not fit into registers, which takes 1 % of the step of a hand
+    for e in unrolled(range(21)):
+        d.hessian.body_K[b][e] += K[e]
 
 
 @kernel
@@ -147,8 +149,7 @@ def turning_weight(d, k):
 def add_turning(d, b, r, A, p, s):
     """Adds [[A + p x^T + x p^T, p s^T], [s p^T, 0]] to K_b, with x = r x s, for a contact's turns at arm r."""
     x = cross(r, s)
-    K = d.hessian.body_K[b]
-    aa = Sym3(
+    aa = (
         fma(2.0 * p.x, x.x, A.xx),
         fma(p.x, x.y, fma(x.x, p.y, A.xy)),
         fma(p.x, x.z, fma(x.x, p.z, A.xz)),
@@ -156,8 +157,10 @@ def add_turning(d, b, r, A, p, s):
         fma(p.y, x.z, fma(x.y, p.z, A.yz)),
         fma(2.0 * p.z, x.z, A.zz),
     )
-    al = tuple(fma(p[i], s[j], K.al[3 * i + j]) for i in range(3) for j in range(3))  # K.al: nine parts, by rows
-    d.hessian.body_K[b] = join(K.aa + aa, al, K.ll)
+    for e in unrolled(range(6)):
+        d.hessian.body_K[b][e] += aa[e]
+    for e in unrolled(range(9)):  # of the rows of p s^T, behind the 6 of `aa`
+        d.hessian.body_K[b][6 + e] = fma(p[e // 3], s[e % 3], d.hessian.body_K[b][6 + e])
 
 
 @stage
@@ -183,7 +186,8 @@ def compose_stiffness(m, d):
         parent = m.body_parentid[b]
         if parent > 0 and has_stiffness(d, b):  # the world has no dofs and needs none
             if has_stiffness(d, parent):
-                d.hessian.body_K[parent] += d.hessian.body_K[b]
+                for e in unrolled(range(21)):  # part by part, as in `add_stiffness_at_arm`
+                    d.hessian.body_K[parent][e] += d.hessian.body_K[b][e]
             else:  # the first stiffness of the parent: its stored value is not valid
                 d.body_reached[parent] = STIFF
                 d.hessian.body_K[parent] = d.hessian.body_K[b]
