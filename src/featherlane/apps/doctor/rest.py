@@ -84,7 +84,7 @@ def restless(examined: ExaminedModel) -> Iterator[Sign]:
 
 
 def _rests(b: int, examined: ExaminedModel, trial: Trial) -> bool:
-    return b not in unrest(examined, trial)
+    return _stays(examined, trial, b) and b not in unrest(examined, trial)
 
 
 def _contacts_of(examined: ExaminedModel, trial: Trial, b: int) -> tuple[np.ndarray, list[int], float]:
