@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import mujoco
 import numpy as np
 
 from featherlane.apps.doctor.examined_model import ExaminedModel
@@ -152,9 +153,20 @@ def _loop_error(examined: ExaminedModel, e: int, sample: Sample) -> tuple[float,
         share = apart / lever(examined, e)
         return (share, apart, "m") if share >= turned else (turned, turned, "rad")
     error = float(np.abs(r).max(initial=0.0))
-    if m.eq_type[e] == EQ_JOINT and m.jnt_type[m.eq_obj1id[e]] == HINGE:
+    if _turns(examined, e):
         return error, error, "rad"
     return error / examined.size, error, "m"
+
+
+def _turns(examined: ExaminedModel, e: int) -> bool:
+    """Returns whether the error of an equality of joints or tendons is an angle: of a hinge, or of a tendon of one."""
+    m, first = examined.model, int(examined.model.eq_obj1id[e])
+    if m.eq_type[e] != EQ_JOINT:
+        path = int(m.tendon_adr[first])
+        if m.wrap_type[path] != mujoco.mjtWrap.mjWRAP_JOINT:
+            return False
+        first = int(m.wrap_objid[path])
+    return bool(m.jnt_type[first] == HINGE)
 
 
 def lever(examined: ExaminedModel, e: int) -> float:
@@ -199,7 +211,7 @@ def _inverse_mass(examined: ExaminedModel, e: int) -> tuple[float, float]:
     if m.eq_type[e] in (EQ_CONNECT, EQ_WELD):
         return float(m.body_invweight0[list(examined.bodies_of_equality(e)), 0].sum()), gravity
     both = [k for k in (first, second) if k >= 0]
+    gravity = gravity / examined.size if _turns(examined, e) else gravity
     if m.eq_type[e] != EQ_JOINT:
         return float(m.tendon_invweight0[both].sum()), gravity
-    turns = m.jnt_type[first] == HINGE
-    return float(m.dof_invweight0[m.jnt_dofadr[both]].sum()), gravity / examined.size if turns else gravity
+    return float(m.dof_invweight0[m.jnt_dofadr[both]].sum()), gravity
