@@ -115,6 +115,17 @@ def test_a_light_link_that_a_heavy_body_pulls_off_is_reported_with_its_mass_rati
     assert not fl.diagnose(model, NEW)
 
 
+def test_the_error_of_a_tendon_of_hinges_is_an_angle():
+    link = '<body pos="0 {} 0"><joint name="{}" axis="0 1 0"/><geom size=".02" pos=".3 0 0" mass="{}" {}/></body>'
+    free = 'contype="0" conaffinity="0"'
+    tendons = "".join(f'<fixed name="{t}"><joint joint="{j}" coef="1"/></fixed>' for t, j in ("sa", "tb"))
+    text = f"""<mujoco><worldbody>{link.format(0, "a", 1, free)}{link.format(1, "b", 1e-3, free)}</worldbody>
+    <tendon>{tendons}</tendon><equality><tendon tendon1="s" tendon2="t" solref=".5 1"/></equality>
+    <actuator><position joint="b" kp="50" kv="1"/></actuator></mujoco>"""
+    (finding,) = fl.diagnose(text, ["trial-loop-opens"])
+    assert re.match(r"error of \S+ rad at the end", finding.seen)
+
+
 def test_a_contradicted_equality_is_reported_without_a_stiffer_row():
     both = '<joint joint1="a" polycoef=".3 0 0 0 0"/><joint joint1="a" polycoef="-.3 0 0 0 0"/>'
     found = fl.diagnose(COUPLED.format(equality=both, kv=50), ["trial-loop-opens"])

@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import mujoco
 import numpy as np
 
 from featherlane.apps.doctor.examined_model import ExaminedModel
 from featherlane.apps.doctor.finding import NOTE, WARNING, Sign
 from featherlane.apps.doctor.registry import check
 from featherlane.apps.doctor.remedies import soften_contacts, soften_equality, stiffer, tried
+from featherlane.apps.doctor.rows import row_stiffness
 from featherlane.apps.doctor.trials import Sample, Trial
 from featherlane.enums import EQ_CONNECT, EQ_JOINT, EQ_WELD, HINGE, ContactModel
 
@@ -75,7 +77,7 @@ def sinking(examined: ExaminedModel) -> Iterator[Sign]:
 def _hardening(examined: ExaminedModel, trial: Trial, shares: dict[tuple[int, int], float]) -> str:
     """Returns the advice for all deep contacts of a trial, a change of all their geoms."""
     geoms = sorted({geom for pair in shares for geom in pair})
-    time = min(_time_constant(trial, pair) * np.sqrt(0.5 * DEEP / share) for pair, share in shares.items())
+    time = min(_time_constant(examined, trial, pair) * np.sqrt(0.5 * DEEP / share) for pair, share in shares.items())
     where = "both geoms" if len(geoms) == 2 else f"the {len(geoms)} geoms of such contacts"
     if max(shares.values()) <= SUNK:
         return f"ignore it, or try a smaller solref of {where}, for example {time:.2g} 1"
@@ -85,8 +87,8 @@ def _hardening(examined: ExaminedModel, trial: Trial, shares: dict[tuple[int, in
 
 
 def _lies_on(pair: tuple[int, int], examined: ExaminedModel, trial: Trial) -> bool:
-    """Returns whether two geoms touch no deeper than a tenth of the half side."""
-    return sunk_pairs(examined, trial).get(pair, np.inf if not trial.end else 0.0) <= DEEP * _half_side(examined, pair)
+    """Returns whether two geoms still touch, no deeper than a tenth of the half side."""
+    return sunk_pairs(examined, trial).get(pair, np.inf) <= DEEP * _half_side(examined, pair)
 
 
 def _depth_at(sample: Sample, pair: tuple[int, int]) -> float:
@@ -98,16 +100,16 @@ def _of_pair(sample: Sample, pair: tuple[int, int]) -> np.ndarray:
     return np.flatnonzero((np.sort(sample.geom, axis=1) == pair).all(axis=1))
 
 
-def _time_constant(trial: Trial, pair: tuple[int, int]) -> float:
+def _time_constant(examined: ExaminedModel, trial: Trial, pair: tuple[int, int]) -> float:
     """Returns the time constant of a pair's contact [s]; that of the stiffness if solref has it."""
     at = _of_pair(trial.end[-1], pair)
-    return time_constant(trial.end[-1].solref[at[0]]) if len(at) else SOFT
+    return time_constant(examined, trial.end[-1].solref[at[0]]) if len(at) else SOFT
 
 
-def time_constant(solref: np.ndarray) -> float:
-    """Returns the time constant of a solref [s]: of critical damping if it has a stiffness."""
-    first = float(solref[0])
-    return first if first > 0 else 1 / np.sqrt(max(-first, 1.0))
+def time_constant(examined: ExaminedModel, solref: np.ndarray) -> float:
+    """Returns the time constant of a row [s], that of critical damping: 1 / sqrt(K), with K of `row_stiffness`."""
+    K, _ = row_stiffness(examined, solref, False)
+    return 1 / np.sqrt(max(K, 1e-12))
 
 
 def _cause(examined: ExaminedModel, trial: Trial, pair: tuple[int, int]) -> str:
@@ -116,7 +118,7 @@ def _cause(examined: ExaminedModel, trial: Trial, pair: tuple[int, int]) -> str:
     at = _of_pair(sample, pair)
     force = float(sample.force[at].max(initial=0.0))
     inverse = float(m.body_invweight0[m.geom_bodyid[list(pair)], 0].sum())
-    return reason(examined, trial, force, inverse, _time_constant(trial, pair))
+    return reason(examined, trial, force, inverse, _time_constant(examined, trial, pair))
 
 
 def reason(examined: ExaminedModel, trial: Trial, force: float, inverse: float, time: float, g: float = 0.0) -> str:
@@ -151,9 +153,20 @@ def _loop_error(examined: ExaminedModel, e: int, sample: Sample) -> tuple[float,
         share = apart / lever(examined, e)
         return (share, apart, "m") if share >= turned else (turned, turned, "rad")
     error = float(np.abs(r).max(initial=0.0))
-    if m.eq_type[e] == EQ_JOINT and m.jnt_type[m.eq_obj1id[e]] == HINGE:
+    if _turns(examined, e):
         return error, error, "rad"
     return error / examined.size, error, "m"
+
+
+def _turns(examined: ExaminedModel, e: int) -> bool:
+    """Returns whether the error of an equality of joints or tendons is an angle: of a hinge, or of a tendon of one."""
+    m, first = examined.model, int(examined.model.eq_obj1id[e])
+    if m.eq_type[e] != EQ_JOINT:
+        path = int(m.tendon_adr[first])
+        if m.wrap_type[path] != mujoco.mjtWrap.mjWRAP_JOINT:
+            return False
+        first = int(m.wrap_objid[path])
+    return bool(m.jnt_type[first] == HINGE)
 
 
 def lever(examined: ExaminedModel, e: int) -> float:
@@ -175,7 +188,7 @@ def opening(examined: ExaminedModel) -> Iterator[Sign]:
             sample = trial.end[-1]
             force = float(np.linalg.norm(sample.pull[sample.equality == e][:3]))
             inverse, gravity = _inverse_mass(examined, e)
-            time = time_constant(m.eq_solref[e])
+            time = time_constant(examined, m.eq_solref[e])
             seen = f"error of {error:.3g} {unit} at the end of a trial from {trial.start}"
             seen += f", {share:.0%} of its lever" if unit == "m" else ""
             seen += f"; {reason(examined, trial, force, inverse, time, gravity)}"
@@ -198,7 +211,7 @@ def _inverse_mass(examined: ExaminedModel, e: int) -> tuple[float, float]:
     if m.eq_type[e] in (EQ_CONNECT, EQ_WELD):
         return float(m.body_invweight0[list(examined.bodies_of_equality(e)), 0].sum()), gravity
     both = [k for k in (first, second) if k >= 0]
+    gravity = gravity / examined.size if _turns(examined, e) else gravity
     if m.eq_type[e] != EQ_JOINT:
         return float(m.tendon_invweight0[both].sum()), gravity
-    turns = m.jnt_type[first] == HINGE
-    return float(m.dof_invweight0[m.jnt_dofadr[both]].sum()), gravity / examined.size if turns else gravity
+    return float(m.dof_invweight0[m.jnt_dofadr[both]].sum()), gravity

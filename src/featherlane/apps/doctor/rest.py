@@ -84,7 +84,7 @@ def restless(examined: ExaminedModel) -> Iterator[Sign]:
 
 
 def _rests(b: int, examined: ExaminedModel, trial: Trial) -> bool:
-    return b not in unrest(examined, trial)
+    return _stays(examined, trial, b) and b not in unrest(examined, trial)
 
 
 def _contacts_of(examined: ExaminedModel, trial: Trial, b: int) -> tuple[np.ndarray, list[int], float]:
@@ -106,7 +106,7 @@ def _cause_of_unrest(examined: ExaminedModel, trial: Trial, b: int) -> str:
     sample = trial.end[-1]
     own = (m.body_weldid[m.geom_bodyid[sample.geom]] == m.body_weldid[b]).any(axis=1)
     inverse = float(m.body_invweight0[b, 0])
-    time = min((time_constant(solref) for solref in sample.solref[own]), default=SOFT)
+    time = min((time_constant(examined, solref) for solref in sample.solref[own]), default=SOFT)
     found = reason(examined, trial, force, inverse, time)
     if found.startswith(("contacts", "mass")):
         return found
