@@ -76,6 +76,7 @@ QUERIES = {
     "inverse": lambda ask, m: ask.inverse(np.linspace(-1, 1, m.nv)),
     "inverse of forward dynamics": lambda ask, m: ask.inverse(),
     "contact_force": lambda ask, m: ask.contact_force(),
+    "equality_force": lambda ask, m: ask.equality_force(m.neq - 1),
     "present_fields": lambda ask, m: ask.present_fields(("xpos", "site_xmat", "cdof")),
     "present_fields of velocities": lambda ask, m: ask.present_fields(("cvel", "ten_velocity", "actuator_length")),
 }
@@ -109,6 +110,7 @@ WRONG = {
     "ray of a body": lambda ask: ask.ray((0, 0, 1), DOWN, bodyexclude=99),
     "ray of a cutoff": lambda ask: ask.ray((0, 0, 1), DOWN, cutoff=-1.0),
     "ray of geoms": lambda ask: ask.ray((0, 0, 1), DOWN, geoms="nothing"),
+    "equality_force": lambda ask: ask.equality_force("nothing"),
     "geom_distance": lambda ask: ask.geom_distance("nothing", 0),
     "geom_distance of number": lambda ask: ask.geom_distance(99, 0),
     "geom_distance of planes": lambda ask: ask.geom_distance(0, 0),
@@ -158,6 +160,10 @@ class OfData:
         data = self.passed()
         forces = [fl.query.contact_force(data.model, data, k) for k in range(data.ncon)]
         return np.reshape(forces, (-1, 6))
+
+    def equality_force(self, equality):
+        data = self.passed()
+        return fl.query.equality_force(data.model, data, equality)
 
     def inverse(self, qacc=None):
         data = self.passed()
