@@ -22,7 +22,7 @@ pytestmark = pytest.mark.ci
 
 ROOT = Path(__file__).parents[1]
 MOST_ENTRIES = 10  # of the navigation, and of a section of it
-MOST_BYTES = 39e6
+MOST_BYTES = 38e6
 MOST_OF_A_PICTURE = 150_000  # bytes
 MOST_OF_A_THUMBNAIL = 160_000
 MOST_LINES = 600  # of Markdown of a page of the reference that is made when the site is built; about 20 pixels each
@@ -122,6 +122,20 @@ def test_the_search_finds_a_page_for_a_usual_term(term, folder):
 
 def test_it_is_small(folder):
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < MOST_BYTES
+
+
+def test_code_keeps_its_text_and_anchors_without_needless_markup(hooks):
+    line = '<a id="__codelineno-0-{0}" name="__codelineno-0-{0}"></a><a href="#__codelineno-0-{0}">{0}</a>{1}\n'
+    code = [
+        '<span class="n">x</span><span class="w"> </span><span class="o">=</span><span class="p">(</span>',
+        '<span class="p">[</span><span class="n">y</span><span class="p">]</span><span class="p">)</span>',
+    ]
+    page = "".join(line.format(k, text) for k, text in enumerate(code, 1))
+    expected = (
+        '<a id="__codelineno-0-1" href="#__codelineno-0-1">1</a>x <span class="o">=</span><span class="p">(</span>\n'
+        '<a id="__codelineno-0-2" href="#__codelineno-0-2">2</a><span class="p">[</span>y<span class="p">])</span>\n'
+    )
+    assert hooks("sources").slim(page) == expected
 
 
 def test_the_checks_find_injected_errors(tmp_path):

@@ -55,8 +55,8 @@ SWEEP_HELP = (
     "File of the sweep, with the entries model, samples, seed, [options], [parameters], "
     f"[rollout], [reduce]: {page('distributed')}"
 )
-Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help=MODEL_HELP, show_default=False)]
-Sources = Annotated[list[str], typer.Argument(metavar="NAME|PATH...", help=MODEL_HELP, show_default=False)]
+Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help=MODEL_HELP)]
+Sources = Annotated[list[str], typer.Argument(metavar="NAME|PATH...", help=MODEL_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Dtype = Annotated[Precision, typer.Option(help="Precision of the state and of all computations.")]
 Settings = Annotated[
@@ -65,21 +65,17 @@ Settings = Annotated[
         "--set",
         metavar="NAME=VALUE",
         help="Set a model option, such as contact_model=lcp or timestep=0.001. Can be repeated.",
-        show_default=False,
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the random controls.")]
 Threads = Annotated[int, typer.Option(metavar="N", help="Number of threads; 0: one per core.")]
-Keyframe = Annotated[
-    str | None, typer.Option(metavar="NAME|N", help="Keyframe of the model to start from.", show_default=False)
-]
+Keyframe = Annotated[str | None, typer.Option(metavar="NAME|N", help="Keyframe of the model to start from.")]
 Nodes = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS|N",
         help="Ray cluster to run on (HOST:PORT of its head node, or auto), or the number of workers "
         "on this machine. Requires: pip install 'featherlane[distributed]'.",
-        show_default=False,
     ),
 ]
 
@@ -104,7 +100,6 @@ PackageDirs = Annotated[
         metavar="DIR",
         help="Folder that contains ROS packages, or a package, for package:// paths of a URDF. Can be repeated.",
         callback=_add_packages,
-        show_default=False,
     ),
 ]
 
@@ -151,9 +146,7 @@ def _simulate(
     worlds: Annotated[int, typer.Option(metavar="N", help="Number of worlds.")] = 1,
     seconds: Annotated[
         float | None,
-        typer.Option(
-            metavar="S", help="Simulated time. Default: the length of the control file, else 5 s.", show_default=False
-        ),
+        typer.Option(metavar="S", help="Simulated time. Default: the length of the control file, else 5 s."),
     ] = None,
     controls: Annotated[
         str,
@@ -174,7 +167,6 @@ def _simulate(
         typer.Option(
             metavar="RATE",
             help="Recorded frames per simulated second. Default: 25, or fewer if a recording would exceed 256 MiB.",
-            show_default=False,
         ),
     ] = None,
     out: Annotated[
@@ -183,7 +175,6 @@ def _simulate(
             metavar="FILE.npz",
             help="Record time, qpos, qvel, ctrl and status counts of every world, each with shape "
             "(worlds, frames, n). A step with a non-zero status code writes FILE.failure-WORLD-STEP.npz, too.",
-            show_default=False,
         ),
     ] = None,
     record_failures: Annotated[
@@ -198,14 +189,11 @@ def _simulate(
         typer.Option(
             metavar="FILE.mp4",
             help="Render world 0 to a video, also on a headless machine. Requires: pip install 'featherlane[view]'.",
-            show_default=False,
         ),
     ] = None,
     camera: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Camera of the video. Default: the first camera of the model.", show_default=False
-        ),
+        typer.Option(metavar="NAME", help="Camera of the video. Default: the first camera of the model."),
     ] = None,
     settings: Settings = None,
     package_dirs: PackageDirs = None,
@@ -222,14 +210,13 @@ def _simulate(
 
 @application.command("sweep")
 def _sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help=SWEEP_HELP, show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help=SWEEP_HELP)],
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             help="Run directory. It contains the model, the settings, the finished samples and, at the "
             "end, result.npz (and result.parquet if pyarrow is installed).",
-            show_default=False,
         ),
     ] = None,
     nodes: Nodes = None,
@@ -254,30 +241,16 @@ def _sweep(
 def _view(
     source: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME|PATH|FILE.npz",
-            help=MODEL_HELP + " Or a recording written by `simulate --out`.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="NAME|PATH|FILE.npz", help=MODEL_HELP + " Or a recording written by `simulate --out`."),
     ],
     model: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME|PATH",
-            help="Model of a recording. Default: the model named in the recording.",
-            show_default=False,
-        ),
+        typer.Option(metavar="NAME|PATH", help="Model of a recording. Default: the model named in the recording."),
     ] = None,
-    worlds: Annotated[
-        int | None, typer.Option(metavar="N", help="Number of worlds. Default: 1.", show_default=False)
-    ] = None,
+    worlds: Annotated[int | None, typer.Option(metavar="N", help="Number of worlds. Default: 1.")] = None,
     drawn: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Number of worlds that are displayed at the start. Default: all, at most 64.",
-            show_default=False,
-        ),
+        typer.Option(metavar="N", help="Number of worlds that are displayed at the start. Default: all, at most 64."),
     ] = None,
     keyframe: Keyframe = None,
     settings: Settings = None,
@@ -296,9 +269,7 @@ def _view(
     port: Annotated[
         int | None,
         typer.Option(
-            metavar="N",
-            help="Port of the page; 0: any free port. Default: 8080, or any free port if 8080 is in use.",
-            show_default=False,
+            metavar="N", help="Port of the page; 0: any free port. Default: 8080, or any free port if 8080 is in use."
         ),
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser, if one is available.")] = True,
@@ -332,7 +303,7 @@ def _inspect(source: Source, package_dirs: PackageDirs = None, repair: Repair = 
 
 @application.command("diagnose")
 def _diagnose(
-    source: Annotated[str | None, typer.Argument(metavar="[NAME|PATH]", help=MODEL_HELP, show_default=False)] = None,
+    source: Annotated[str | None, typer.Argument(metavar="[NAME|PATH]", help=MODEL_HELP)] = None,
     every: Annotated[
         bool, typer.Option("--all", help="List every element instead of the first few of each kind.")
     ] = False,
@@ -393,7 +364,6 @@ def _compare(
             metavar="NAME,...",
             help="Solvers to compare. convex: newton, cg, pgs; coulomb: newton; lcp: dantzig, newton, "
             "pgs, apgd. Default: all.",
-            show_default=False,
         ),
     ] = None,
     contact: Annotated[
@@ -402,7 +372,6 @@ def _compare(
             metavar="NAME,...",
             help="Contact models, some of convex, lcp and coulomb: simulate from one state under each of them, and "
             "compare the motions.",
-            show_default=False,
         ),
     ] = None,
     states: Annotated[
@@ -413,20 +382,17 @@ def _compare(
         typer.Option(
             metavar="N",
             help="Number of steps between two states (default: 20), or of the motion with --contact (default: 400).",
-            show_default=False,
         ),
     ] = None,
     iterations: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Iteration limit of the solvers. Default: the model's.", show_default=False),
+        typer.Option(metavar="N", help="Iteration limit of the solvers. Default: the model's."),
     ] = None,
     seed: Seed = 0,
     plot: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE.png",
-            help="Plot the convergence, or the motions. Requires: pip install 'featherlane[plot]'.",
-            show_default=False,
+            metavar="FILE.png", help="Plot the convergence, or the motions. Requires: pip install 'featherlane[plot]'."
         ),
     ] = None,
     package_dirs: PackageDirs = None,
@@ -524,9 +490,7 @@ def _convert(
 
 @application.command("compile")
 def _compile(
-    dtype: Annotated[
-        Precision | None, typer.Option(help="Precision of the kernels. Default: both.", show_default=False)
-    ] = None,
+    dtype: Annotated[Precision | None, typer.Option(help="Precision of the kernels. Default: both.")] = None,
     processes: Annotated[int, typer.Option(metavar="N", help="Number of compiler processes; 0: one per core.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Compile even if prebuilt kernels are in use.")] = False,
     as_json: Json = False,

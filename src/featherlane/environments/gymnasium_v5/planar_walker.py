@@ -10,7 +10,8 @@ import numpy as np
 
 from featherlane import Batch
 from featherlane.environments.gymnasium_v5.compiled import forward_motion, is_between, survive
-from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, squares
+from featherlane.environments.gymnasium_v5.forward_task import ForwardTask
+from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.lanes import clip, kernel, true_mask
 from featherlane.policies import LaneFunctions
@@ -24,23 +25,17 @@ def side_view(distance: float) -> dict[str, Any]:
 
 
 @dataclass(kw_only=True)
-class PlanarWalker(HealthyTask):
+class PlanarWalker(ForwardTask, HealthyTask):
     """Rewards forward velocity and an upright posture; penalizes controls."""
 
     frame_skip: int = 4
-    forward_reward_weight: float = 1.0
     ctrl_cost_weight: float = 1e-3
     healthy_z_range: tuple[float, float]
     healthy_angle_range: tuple[float, float]
     reset_noise_scale: float = 5e-3
-    exclude_current_positions_from_observation: bool = True
 
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
-        hidden = 1 if self.exclude_current_positions_from_observation else 0
-        return {"qpos": worlds.qpos[:, hidden:], "qvel": np.clip(worlds.qvel, -FASTEST, FASTEST)}
-
-    def before(self, worlds: Batch) -> np.ndarray:
-        return worlds.qpos[:, 0].copy()
+        return {"qpos": worlds.qpos[:, self.hidden :], "qvel": np.clip(worlds.qvel, -FASTEST, FASTEST)}
 
     def healthy(self, worlds: Batch) -> np.ndarray:
         """Returns which worlds are upright with a height within range, (n,) bool."""
@@ -49,15 +44,10 @@ class PlanarWalker(HealthyTask):
         )
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
-        self.velocity = (worlds.qpos[:, 0] - before) / self.dt
-        return {
-            "forward": self.forward_reward_weight * self.velocity,
-            "ctrl": -(self.ctrl_cost_weight * squares(actions)),
-            "survive": self.survival(),
-        }
+        return {**super().reward(worlds, actions, before), "survive": self.survival()}
 
     def compiled(self, worlds: Batch) -> LaneFunctions:
-        hidden = 1 if self.exclude_current_positions_from_observation else 0
+        hidden = self.hidden
         reward, ends = float(self.healthy_reward), int(self.terminate_when_unhealthy)
         nq, nv, within = worlds.model.nq, worlds.model.nv, self.compiled_limits(worlds)
         remember, score_motion = forward_motion(self, worlds.model.nu, 1)
