@@ -200,6 +200,10 @@ class OfBatch:
         assert found.force is not None and found.torque is not None
         return np.concatenate([found.force, found.torque], axis=-1)[self.world, : found.found[self.world]]
 
+    def inverse(self, qacc=None):
+        self.batch.inverse(qacc)
+        return self.row(self.batch.qfrc_inverse)
+
     def present_fields(self, names):
         return self.row(tuple(self.batch.present_fields(names).values()))
 
