@@ -14,7 +14,7 @@ oracle.use()
 from pages import pairs  # noqa: E402
 
 PAGE = Path(__file__).parent / "pairs.md"
-POSES = 10_000  # of each pair
+POSES = 1000  # of each pair
 
 if __name__ == "__main__":
     with Progress() as bar:
