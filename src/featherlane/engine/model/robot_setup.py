@@ -46,6 +46,7 @@ from featherlane.errors import ModelError, UnknownNameError, near
 
 BASES = ("free", "fixed")
 AUTO, HOME, FLOOR, BASE = "auto", "home", "floor", "base"
+HIGHEST = 1e10  # m, MuJoCo's largest position
 GREY = (0.7, 0.72, 0.75, 1.0)
 
 
@@ -75,9 +76,9 @@ class RobotSetup(NamedTuple):
         """
         if self.base is not None:
             one_of("base", self.base, BASES)
-        is_number = is_real(self.height) and -LARGEST <= float(self.height or 0.0) <= LARGEST
+        is_number = is_real(self.height) and abs(float(self.height or 0.0)) <= HIGHEST
         if not is_number and not (self.height is None or (isinstance(self.height, str) and self.height == AUTO)):
-            raise ModelError(f"height: got {self.height!r}, allowed are {AUTO!r} and a finite number [m]")
+            raise ModelError(f"height: got {self.height!r}, allowed are {AUTO!r} and a number up to {HIGHEST:g} [m]")
         for name, value in (instance("home", self.home, Mapping | None, "a dict of positions by joint") or {}).items():
             bounded(f"home: joint {name!r}", value, -LARGEST, LARGEST)
         actuators = None if self.actuators is None else checked_actuators(self.actuators)
