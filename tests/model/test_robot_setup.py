@@ -259,6 +259,16 @@ def test_links_that_touch_at_rest_do_not_collide():
     assert all("floor" in (model.geom(int(g)).name for g in each.geom) for each in data.contact[: data.ncon])
 
 
+def test_links_that_fixed_joints_attach_to_a_fixed_base_belong_to_it():
+    collar = urdf.link("collar", (0.1, 0.1, 0.2), 0.5, 0.05)
+    weld = urdf.joint("weld", "pedestal collar", "0 0 0.3", kind="fixed")
+    model = fl.load(urdf.arm().replace("</robot>", f"{collar}{weld}</robot>"), base="fixed", floor=True)
+    assert pairs_without_contact(model) == {("pedestal", "upper")} and "collar" not in model.names("body")
+    data = fl.Data(model)
+    fl.forward(model, data)
+    assert data.ncon == 0
+
+
 def test_links_that_touch_in_home_do_not_collide():
     text = urdf.arm().replace('lower="-2"', 'lower="-3.1"')
     neighbours = {("pedestal", "upper")}
@@ -305,7 +315,7 @@ def test_files_with_meshes_and_repairs_stand(tmp_path):
 
 
 def test_mjcf_and_specifications_are_set_up_and_not_changed():
-    text = """<mujoco><worldbody><geom name="table" type="plane" size="1 1 1"/><body name="base" pos="0 0 2">
+    text = """<mujoco><worldbody><geom name="pit" pos="0 0 -5" size="1"/><body name="base" pos="0 0 2">
       <geom size=".1"/><body name="arm" pos="0 0 .1"><joint name="j" axis="0 1 0" actuatorfrcrange="-5 5"/>
       <geom type="capsule" fromto="0 0 0 0 0 .3" size=".05"/></body></body></worldbody></mujoco>"""
     spec = mujoco.MjSpec.from_string(text)
@@ -333,6 +343,7 @@ TWO = '<mujoco><worldbody><body name="b"><geom size=".1"/></body><body name="c"/
 SLIDE = '<mujoco><worldbody><body name="b"><joint name="x" type="slide"/><geom size=".1"/></body></worldbody></mujoco>'
 KEYED = TWO.replace('<body name="c"/>', "").replace("</mujoco>", '<keyframe><key name="home"/></keyframe></mujoco>')
 SERVO = SLIDE.replace("</mujoco>", '<actuator><motor joint="x"/></actuator></mujoco>')
+FRAMED = SLIDE.replace("<body", '<frame euler="0 90 0"><body').replace("</body>", "</body></frame>")
 NAMELESS = SLIDE.replace(' name="x"', "")
 FLOORED = TWO.replace('<body name="c"/>', '<geom name="floor" size=".1"/>')
 EMPTY = (
@@ -343,13 +354,15 @@ WRONG = {
     "a base that is free": (FREE, {"base": "free"}, "base: got 'free', but the model has the free joint 'root'"),
     "a base on joints": (SLIDE, {"base": "free"}, "base: .* the base 'b' has the joint 'x'"),
     "two bases": (TWO, {"base": "free"}, "base: the world has 'b', 'c'; allowed is one body"),
+    "a base in a frame": (FRAMED, {"base": "free"}, "base: the base 'b' is in a <frame>"),
     "no base": ("<mujoco/>", {"height": "auto"}, "height: the world has no body"),
     "keyframes": (KEYED, {"base": "free"}, r"base: 'free' would change the size of qpos, .* keyframes \('home'\)"),
     "a second home": (KEYED, {"home": {}}, "home: the model has a keyframe 'home' already"),
     "a second floor": (FLOORED, {"floor": True}, "floor: the model has a geom 'floor' already"),
     "floor": (urdf.arm(), {"floor": "yes"}, "floor: got .*'yes', allowed are True and False"),
-    "height": (urdf.arm(), {"height": "low"}, "height: got 'low', allowed are 'auto' and a finite number"),
+    "height": (urdf.arm(), {"height": "low"}, "height: got 'low', allowed are 'auto' and a number up to"),
     "an infinite height": (urdf.arm(), {"height": np.nan}, "height: got nan"),
+    "a height of 1e308": (urdf.arm(), {"height": 1e308}, "height: got 1e.308, allowed are 'auto' and a number up to"),
     "no geoms": (EMPTY, {"base": "free"}, "height: no geom of 'b' and its descendants collides; allowed is a number"),
     "home": (urdf.arm(), {"home": 0.3}, "home: got float, allowed is a dict"),
     "an unknown joint": (urdf.arm(), {"home": {"elbw": 0}}, "home: no joint 'elbw'; did you mean 'elbow'"),
@@ -371,7 +384,11 @@ WRONG = {
     "nameless joints": (NAMELESS, {"actuators": "motor"}, "actuators: joint #0 has no name"),
     "gains alone": (urdf.arm(), {"gains": (1, 2)}, "gains: allowed only with actuators"),
     "gains": (urdf.arm(), {"actuators": "position", "gains": (1, 2, 3)}, r"gains: got \(1, 2, 3\)"),
-    "negative gains": (urdf.arm(), {"actuators": "position", "gains": (-1, 2)}, "gains: got -1, allowed is a finite number"),
+    "negative gains": (
+        urdf.arm(),
+        {"actuators": "position", "gains": (-1, 2)},
+        "gains: got -1, allowed is a finite number",
+    ),
     "text gains": (urdf.arm(), {"actuators": "position", "gains": "high"}, "gains: got 'high'"),
     "one gain": (
         urdf.arm(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -482,7 +482,7 @@ def _convert(
 ) -> None:
     """Write a URDF as an MJCF file with its meshes, with a base, a floor and actuators if requested."""
     del package_dirs, repair
-    given = locals() | {"base": None if base is None else base.value}  # all parameters by name
+    given: dict[str, Any] = locals() | {"base": None if base is None else base.value}  # all parameters by name
     from featherlane.apps.cli.convert import Request, convert
 
     convert(Request(**given))

@@ -214,7 +214,10 @@ def specification(source: Any, assets: Mapping[str, bytes] | None = None, packag
     Raises:
         ModelError: the source cannot be found or read, or is an MjModel.
     """
-    return with_setup(source, assets, package_dirs, NOT_SET_UP)[0]
+    source = resolve_name(source)
+    with heard(), errors_of(source):
+        spec = read_source(source, assets, package_dirs).spec
+        return spec.copy() if spec is source else spec
 
 
 def with_setup(

@@ -149,8 +149,8 @@ def _files(spec: Any, kind: str) -> Iterator[tuple[Any, str, bytes]]:
     for element in spec.textures if kind == "texture" else spec.hfields:
         if element.file:
             path = os.path.join(spec.modelfiledir, folder, element.file)
-            found = next(contents_at(spec, [path, element.file]), ("", b""))
-            yield element, *found
+            place, content = next(contents_at(spec, [path, element.file]), ("", b""))
+            yield element, place, content
 
 
 def _check_elements(spec: Any) -> None:

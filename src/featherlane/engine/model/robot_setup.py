@@ -46,6 +46,7 @@ from featherlane.errors import ModelError, UnknownNameError, near
 
 BASES = ("free", "fixed")
 AUTO, HOME, FLOOR, BASE = "auto", "home", "floor", "base"
+HIGHEST = 1e10  # m, MuJoCo's largest position
 GREY = (0.7, 0.72, 0.75, 1.0)
 
 
@@ -75,9 +76,9 @@ class RobotSetup(NamedTuple):
         """
         if self.base is not None:
             one_of("base", self.base, BASES)
-        is_number = is_real(self.height) and abs(self.height) <= LARGEST
+        is_number = is_real(self.height) and abs(float(self.height or 0.0)) <= HIGHEST
         if not is_number and not (self.height is None or (isinstance(self.height, str) and self.height == AUTO)):
-            raise ModelError(f"height: got {self.height!r}, allowed are {AUTO!r} and a finite number [m]")
+            raise ModelError(f"height: got {self.height!r}, allowed are {AUTO!r} and a number up to {HIGHEST:g} [m]")
         for name, value in (instance("home", self.home, Mapping | None, "a dict of positions by joint") or {}).items():
             bounded(f"home: joint {name!r}", value, -LARGEST, LARGEST)
         actuators = None if self.actuators is None else checked_actuators(self.actuators)
@@ -139,6 +140,8 @@ def _root(spec: Any, setup: RobotSetup) -> Any:
     if len(bodies) != 1:
         shown = ", ".join(repr(body.name) for body in bodies) or "no body"
         raise ModelError(f"{needed}: the world has {shown}; allowed is one body, the base of the robot")
+    if bodies[0].frame is not None:
+        raise ModelError(f"{needed}: the base {bodies[0].name!r} is in a <frame>; allowed is a body outside of frames")
     return bodies[0]
 
 
@@ -174,7 +177,6 @@ class _Probe:
     Attributes:
         mj: the `mujoco.MjModel`.
         robot: geoms of bodies that collide.
-        is_merged: whether static bodies are merged into their parents.
         free: address of the first free joint in qpos; -1 without one.
         followers: joints that follow others in a joint equality (`<mimic>`): number of the equality by joint.
     """
@@ -186,7 +188,6 @@ class _Probe:
         surroundings = [*copy.worldbody.geoms]
         for geom in copy.geoms:
             geom.priority = int(geom in surroundings)  # a static base may be merged into the world
-        self.is_merged = bool(copy.compiler.fusestatic)
         self.mj = copy.compile()
         collides = (self.mj.geom_contype | self.mj.geom_conaffinity) != 0
         solid = ~np.isin(self.mj.geom_type, (PLANE, HFIELD))
@@ -298,8 +299,8 @@ def _neighbours(probe: _Probe, home: np.ndarray, root: str) -> list[tuple[str, s
     ]
     for qpos in (mj.qpos0, home):
         pairs += probe.touching(qpos)
-    names = (tuple(root if body == 0 else mj.body(body).name for body in sorted(pair)) for pair in pairs)
-    return list(dict.fromkeys(names))
+    names = [root if body == 0 else mj.body(body).name for body in range(mj.nbody)]
+    return list(dict.fromkeys((names[min(pair)], names[max(pair)]) for pair in pairs))
 
 
 # ---- additions -------------------------------------------------------------------------------------------------------
