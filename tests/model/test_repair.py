@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 
 import featherlane as fl
 from featherlane.engine.model.inertias import ROUNDED
-from featherlane.engine.model.repair import (
-    DENSITY,
-    SMALLEST,
-    nearest_inertia,
-    nearest_moments,
-    repaired,
-)
+from featherlane.engine.model.repair import repaired
+from featherlane.engine.model.repair_inertias import DENSITY, SMALLEST, nearest_inertia, nearest_moments
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*links without a body")
 ROUNDING = 1e-12  # of sums of a few numbers near 1

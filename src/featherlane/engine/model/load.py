@@ -31,6 +31,7 @@ from featherlane.engine.model.option import check_options
 from featherlane.engine.model.packages import Folders
 from featherlane.engine.model.reader import forget_files, heard, hint, mujoco_module
 from featherlane.engine.model.repair import ADVICE, repairing
+from featherlane.engine.model.repair_inertias import misread_inertials
 from featherlane.engine.model.scene_meshes import converted_scenes, use_contents
 from featherlane.engine.model.sdf_collision import use_fields
 from featherlane.engine.model.set_const import set_const
@@ -296,7 +297,7 @@ def load_unchecked(
             model = _with_variants(found, labelled, name, links)
     model.decompositions, model.repairs = decompositions, repairs
     if is_urdf(text):
-        model.dropped = dropped_elements(text)
+        model.dropped = dropped_elements(text) + misread_inertials(text)
         if model.dropped:
             warnings.warn(f"{name}: not read from the URDF: {'; '.join(model.dropped)}", stacklevel=3)
         kept = {*model.names("body"), *root_links(text)[1:]}

@@ -12,19 +12,20 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.parsers.expat import ExpatError
 
 from featherlane.engine.model.arguments import instance
 from featherlane.engine.model.assignment import encodable
 from featherlane.engine.model.packages import Folders, listed_folders, resolve
 from featherlane.engine.model.reader import forget_files, mujoco_module, version_numbers
-from featherlane.engine.model.repair import is_repairing, repaired
+from featherlane.engine.model.repair import is_repairing, repaired, without_visuals
 from featherlane.engine.model.urdf_reader import read_as_newest, with_distinct_names
 from featherlane.errors import ModelError
 
 ARCHIVE, BINARY = b"PK\x03\x04", b"\x31\xd4\x00\x00"  # first bytes of ZIP files, and of MuJoCo's binary models
 USD = ("#usda", "PXR-USDC")
 DECODED = (".xml", ".urdf")  # suffixes of files that MuJoCo reads into a specification
-XACRO = re.compile(r"\$\{[^}]*\}")
+XACRO = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)")
 ATTACHED = re.compile(r"<model\b[^<>]*\bfile\s*=\s*[\"']([^\"']*)[/\\]")  # folder of the file of an attached model
 # root elements and formats that MuJoCo does not read, and the programs that convert them
 CONVERTED = {
@@ -123,10 +124,11 @@ def read_source(source: Any, assets: Mapping[str, bytes] | None, package_dirs: F
     if kind == "robot":
         text, repairs = repaired(text) if is_repairing() else (text, [])
         text, names = with_distinct_names(text)
-    spec = _parsed(mujoco, path, text, files)
-    if kind == "robot":
+        spec, text = _parsed_robot(mujoco, path, text, files, repairs)
         read_as_newest(spec, text, version_numbers(mujoco.__version__))
-    resolve(spec, names, package_dirs, path)
+    else:
+        spec = _parsed(mujoco, path, text, files)
+    repairs += resolve(spec, names, package_dirs, path, is_repairing())
     folders = [os.path.join(spec.modelfiledir, folder) for folder in ATTACHED.findall(text)]
     return Source(name, spec, text, folders, repairs)
 
@@ -180,6 +182,28 @@ def _unpacked(path: Path) -> tuple[str, dict[str, bytes]]:
     text = files.pop(models[0]).decode("utf-8-sig", errors="replace")
     folder = posixpath.dirname(models[0])
     return text, {posixpath.relpath(name, folder or "."): content for name, content in files.items()}
+
+
+def _parsed_robot(
+    mujoco: Any, path: Path | None, text: str, files: dict[str, bytes], repairs: list[str]
+) -> tuple[Any, str]:
+    """Returns the specification in the text of a URDF, and the text, without visuals if only they are invalid.
+
+    Raises:
+        ValueError: MuJoCo cannot parse it.
+    """
+    try:
+        return _parsed(mujoco, path, text, files), text
+    except ValueError as error:
+        if not is_repairing():
+            raise
+        try:
+            bare = without_visuals(text)
+            spec = _parsed(mujoco, path, bare, files)
+        except (ValueError, ExpatError):
+            raise error from None
+        repairs.append(f"all <visual> are removed, as one is invalid: {' '.join(str(error).split())}")
+        return spec, bare
 
 
 def _parsed(mujoco: Any, path: Path | None, text: str, files: dict[str, bytes]) -> Any:
