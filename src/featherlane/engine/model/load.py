@@ -46,6 +46,7 @@ from featherlane.engine.model.source import (
     possible_repairs,
     read_source,
 )
+from featherlane.engine.model.stl_text import binary_stl_files
 from featherlane.engine.model.tables import check_tables
 from featherlane.engine.model.urdf import dropped_elements, link_names, root_links
 from featherlane.engine.model.variant import Declared, Variants, compile_variants, select
@@ -110,7 +111,9 @@ def _contents(read: Source) -> tuple[dict[str, bytes], list[str]]:
     contents, merged = merged_objects(read.spec, read.folders)
     scenes, unread = converted_scenes(read.spec, read.folders)
     texts = [(OBJECTS, ", ".join(merged)), (UNREAD, "; ".join(unread))]
-    return contents | scenes, [f"{read.name}: {text.format(what)}" for text, what in texts if what]
+    return contents | scenes | binary_stl_files(read.spec, read.folders), [
+        f"{read.name}: {text.format(what)}" for text, what in texts if what
+    ]
 
 
 def _changed(source: Any, read: Source, meshes: Meshes) -> Compiled:
@@ -149,8 +152,8 @@ def _errors_of(source: Any) -> Iterator[None]:
         else:
             where = str(found_file(source)) if isinstance(source, str | Path) else type(source).__name__
         text = str(error).strip()
-        repairs = possible_repairs(source)
-        advice = "".join(f"\n  {line}" for line in (ADVICE, *repairs)) if repairs else ""
+        repairs, problems = possible_repairs(source)
+        advice = "".join(f"\n  {line}" for line in (*problems, *((ADVICE, *repairs) if repairs else ())))
         raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}{advice}") from None
 
 

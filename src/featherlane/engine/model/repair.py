@@ -24,6 +24,7 @@ COUNTS = {
 }
 NUMERIC = set("origin axis mass inertia sphere cylinder capsule box mesh limit dynamics mimic color".split())
 SHAPES = ("box", "cylinder", "sphere", "capsule", "mesh")
+SIZES = ("radius", "length", "size")
 POINT = 1e-4  # m, least size of a shape that collides
 # children that MuJoCo refuses if they are repeated
 SINGLE = {
@@ -75,9 +76,11 @@ def repaired(text: str) -> tuple[str, list[str]]:
 
 
 def without_visuals(text: str) -> str:
-    """Returns a URDF without `<visual>`, which a simulation does not need."""
+    """Returns a URDF without `<visual>` and materials, which a simulation does not need."""
     edits = Edits(text.encode())
-    for node in tree(edits.text).children:
+    for node in (robot := tree(edits.text)).children[:]:
+        if node.tag == "material":
+            edits.drop(robot, node)
         for part in [part for part in node.children if part.tag == "visual"]:
             edits.drop(node, part)
     return edits.result()
@@ -136,9 +139,9 @@ def _repair_shapes(edits: Edits, link: Node, label: str) -> None:
             lost = "without geometry" if shape is None or shape.tag in SHAPES else f"with <{shape.tag}>, no URDF shape,"
             edits.lines.append(f"{label}: <{part.tag}> {lost} is removed")
             continue
-        sizes = {name: shape.attributes[name] for name in ("radius", "length", "size") if name in shape.attributes}
+        sizes = {name: shape.attributes[name] for name in SIZES if name in shape.attributes}
         given = " ".join(sizes.values())
-        if 0.0 not in (_floats(given) or ()):
+        if 0.0 not in (floats(given) or ()):
             continue
         if part.tag == "visual":
             edits.drop(link, part)
@@ -156,7 +159,7 @@ def _repair_axis(edits: Edits, joint: Node, label: str) -> None:
     if axis is None:
         return
     given = axis.attributes.get("xyz")
-    is_zero = given is not None and (numbers := _floats(given)) is not None and not any(numbers)
+    is_zero = given is not None and (numbers := floats(given)) is not None and not any(numbers)
     if given is None or (is_zero and joint.attributes.get("type") in TURNED):
         edits.drop(joint, axis)
         problem = "has no xyz" if given is None else f"xyz={given!r} has no direction"
@@ -164,7 +167,7 @@ def _repair_axis(edits: Edits, joint: Node, label: str) -> None:
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------
-def _floats(text: str) -> list[float] | None:
+def floats(text: str) -> list[float] | None:
     """Returns the numbers in a text, None if another word is in it."""
     try:
         return [float(word) for word in text.split()]
@@ -188,11 +191,11 @@ def _repair_numbers(edits: Edits, node: Node, label: str) -> None:
 def _meant(given: str, count: int) -> str:
     """Returns the `count` numbers that a text means; the text itself if it has them, or does not mean numbers."""
     words = given.split()
-    if _floats(given) is None:
-        words = [word if _floats(word) else word.rstrip(".") for word in given.replace(",", " ").split()]
+    if floats(given) is None:
+        words = [word if floats(word) else word.rstrip(".") for word in given.replace(",", " ").split()]
     elif count > 1:
         words = words[:count]
-    is_read = len(_floats(" ".join(words)) or ()) == count
+    is_read = len(floats(" ".join(words)) or ()) == count
     return " ".join(words) if is_read and words != given.split() else given
 
 

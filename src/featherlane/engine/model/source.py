@@ -19,6 +19,7 @@ from featherlane.engine.model.assignment import encodable
 from featherlane.engine.model.packages import Folders, listed_folders, resolve
 from featherlane.engine.model.reader import forget_files, mujoco_module, version_numbers
 from featherlane.engine.model.repair import is_repairing, repaired, without_visuals
+from featherlane.engine.model.urdf_problems import urdf_problems
 from featherlane.engine.model.urdf_reader import read_as_newest, with_distinct_names
 from featherlane.errors import ModelError
 
@@ -133,11 +134,16 @@ def read_source(source: Any, assets: Mapping[str, bytes] | None, package_dirs: F
     return Source(name, spec, text, folders, repairs)
 
 
-def possible_repairs(source: Any) -> list[str]:
-    """Returns the changes that `repair` would make to a URDF; none if it is another source, or was repaired."""
-    if is_repairing() or not isinstance(source, str | Path) or is_binary(source):
-        return []
-    return repaired(_text_of(source)[2])[1]
+def possible_repairs(source: Any) -> tuple[list[str], list[str]]:
+    """Returns the changes that `repair` would make to a URDF, and problems that it does not repair.
+
+    Both are empty for other sources, the first also if the source was repaired.
+    """
+    if not isinstance(source, str | Path) or is_binary(source):
+        return [], []
+    text = _text_of(source)[2]
+    new, repairs = repaired(text)
+    return [] if is_repairing() else repairs, urdf_problems(new)
 
 
 def _text_of(source: str | Path) -> tuple[str, Path | None, str, dict[str, bytes]]:
@@ -202,7 +208,7 @@ def _parsed_robot(
             spec = _parsed(mujoco, path, bare, files)
         except (ValueError, ExpatError):
             raise error from None
-        repairs.append(f"all <visual> are removed, as one is invalid: {' '.join(str(error).split())}")
+        repairs.append(f"all <visual> and <material> are removed, as one is invalid: {' '.join(str(error).split())}")
         return spec, bare
 
 
