@@ -13,30 +13,38 @@ NAMED = re.compile(r"(link|joint) ('[^']*'|\"[^\"]*\")")
 
 
 def differences(ours: dict[str, Any], reference: dict[str, Any]) -> list[str]:
-    """Returns lines that describe the differences; joints and links that were repaired are not compared in that part.
+    """Returns lines that describe the differences, without those that were reported.
 
     Args:
         ours: an answer of `featherlane_loader.py`.
         reference: an answer of `pinocchio_reader.py` for the same file.
     """
-    repaired = {kind: set() for kind in ("link", "joint")}
-    for kind, name in NAMED.findall("\n".join(ours["repairs"])):
-        repaired[kind].add(name[1:-1])
-    groups: dict[str, list[dict]] = {}
+    reported = _reported(ours)
+    found: dict[str, dict] = {}
     for joint in ours["joints"]:
-        groups.setdefault(joint["name"], []).append(joint)
+        found.setdefault(joint["name"], joint)  # the first of a planar joint
     expected = {joint["name"]: joint for joint in reference["joints"]}
-    lines = [f"joint {name!r} is missing" for name in expected if name not in groups]
-    lines += [f"joint {name!r} is no moving joint of the file" for name in groups if name not in expected]
-    points = [joint["anchor"] for joint in expected.values()] + [joint["com"] for joint in expected.values()]
+    lines = [f"joint {name!r} is missing" for name in expected if name not in found]
+    planar = {name for name, joint in expected.items() if len(joint["columns"]) == 3}
+    others = (name for name in found if name not in expected and not any(name.startswith(each) for each in planar))
+    lines += [f"joint {name!r} is no moving joint of the file" for name in others]
+    points = [place for joint in expected.values() for place in (joint["anchor"], joint["com"])]
     size = max(float(np.ptp(points, axis=0).max()), 1e-3) if points else 1.0
-    for name, joint in expected.items():
-        for mine in groups.get(name, [])[:1]:
-            lines += _differences(mine, joint, size, repaired)
+    for name in [name for name in expected if name in found]:
+        lines += _differences(found[name], expected[name], size, reported)
     return lines
 
 
-def _differences(mine: dict, joint: dict, size: float, repaired: dict[str, set[str]]) -> Iterator[str]:
+def _reported(ours: dict[str, Any]) -> dict[str, set[str]]:
+    """Returns the names of links and joints whose inertia or limits were reported as changed or not read."""
+    names: dict[str, set[str]] = {"link": set(), "joint": set()}
+    lost = [line for line in ours["dropped"] if "<inertia" in line or "no limits" in line]
+    for kind, name in NAMED.findall("\n".join([*ours["repairs"], *lost])):
+        names[kind].add(name[1:-1])
+    return names
+
+
+def _differences(mine: dict, joint: dict, size: float, reported: dict[str, set[str]]) -> Iterator[str]:
     label = f"joint {joint['name']!r}"
     if not np.allclose(mine["anchor"], joint["anchor"], rtol=0, atol=TOLERANCE * size):
         yield f"{label}: position {mine['anchor']}, Pinocchio {joint['anchor']}"
@@ -45,9 +53,9 @@ def _differences(mine: dict, joint: dict, size: float, repaired: dict[str, set[s
         kind, axis = ("hinge", angular) if angular.any() else ("slide", linear)
         if mine["kind"] != kind or not np.allclose(mine["axis"], axis, rtol=0, atol=TOLERANCE):
             yield f"{label}: {mine['kind']} about {mine['axis']}, Pinocchio {kind} about {axis.tolist()}"
-        if joint["name"] not in repaired["joint"]:
+        if joint["name"] not in reported["joint"]:
             yield from _limits(label, mine, joint)
-    if not repaired["link"].intersection(joint["links"]):
+    if not reported["link"].intersection(joint["links"]):
         yield from _inertias(label, mine, joint, size)
 
 

@@ -1,7 +1,7 @@
 """Loads URDF files with Featherlane; `urdf.py` runs this program.
 
-For each line `{"path": ..., "package_dirs": [...], "repair": ...}` it prints a line of JSON: the error, or the joints in
-the initial pose as `pinocchio_reader.py` prints them, and what was reported.
+For each line `{"path": ..., "package_dirs": [...], "repair": ...}` it prints a line of JSON: the error, or the joints
+in the initial pose as `pinocchio_reader.py` prints them, and what was reported.
 """
 
 import json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -62,10 +63,8 @@ def _packages(folder: Path) -> dict[str, list[Path]]:
     for parent, _, files in os.walk(folder, followlinks=False):
         path, names = Path(parent), {Path(parent).name}
         if "package.xml" in files:
-            try:
+            with contextlib.suppress(ElementTree.ParseError):
                 names.add((ElementTree.parse(path / "package.xml").findtext("name") or path.name).strip())
-            except ElementTree.ParseError:
-                pass
         for name in names:
             found.setdefault(name, []).append(path)
     return found
