@@ -12,11 +12,13 @@ the refusals with their messages.
 from __future__ import annotations
 
 import os
+import queue
 import re
 import sys
 import tempfile
 import venv
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,21 +64,42 @@ def pinocchio_python() -> Path:
     return python
 
 
-def results(folder: Path, exclude: re.Pattern[str] | None, ours: Program, reference: Program) -> Iterator[Result]:
-    """Yields the result of each URDF file of a folder."""
-    for robot in robots(folder, exclude):
+class Readers:
+    """Pairs of programs that load a file, as many as threads use."""
+
+    def __init__(self):
+        self.python, self.idle, self.all = pinocchio_python(), queue.SimpleQueue(), []
+
+    def result(self, robot: Robot) -> Result:
+        """Returns the result of a file."""
         if robot.missing:
-            yield Result(robot)
-            continue
-        question = {"path": str(robot.path), "package_dirs": list(map(str, robot.packages))}
-        repaired = ours.ask(question | {"repair": True})
-        # a load without repairs is that without `repair`
-        answers = [repaired if repaired.get("repairs") == [] else ours.ask(question | {"repair": False}), repaired]
-        read = reference.ask({"path": str(robot.path)})
-        loaded = [answer for answer in answers if "error" not in answer]
-        is_compared = "error" not in read and len(loaded) > 0
-        lines = [line for answer in loaded for line in differences(answer, read)] if is_compared else []
-        yield Result(robot, answers, is_compared, list(dict.fromkeys(lines)))
+            return Result(robot)
+        try:
+            ours, reference = self.idle.get_nowait()
+        except queue.Empty:
+            ours = Program([sys.executable, str(PROGRAMS / "featherlane_loader.py")])
+            reference = Program([str(self.python), "-I", str(PROGRAMS / "pinocchio_reader.py")])
+            self.all += [ours, reference]
+        found = _result(robot, ours, reference)
+        self.idle.put((ours, reference))
+        return found
+
+    def stop(self) -> None:
+        """Ends all programs."""
+        for program in self.all:
+            program.stop()
+
+
+def _result(robot: Robot, ours: Program, reference: Program) -> Result:
+    question = {"path": str(robot.path), "package_dirs": list(map(str, robot.packages))}
+    repaired = ours.ask(question | {"repair": True})
+    # a load without repairs is that without `repair`
+    answers = [repaired if repaired.get("repairs") == [] else ours.ask(question | {"repair": False}), repaired]
+    read = reference.ask({"path": str(robot.path)})
+    loaded = [answer for answer in answers if "error" not in answer]
+    is_compared = "error" not in read and len(loaded) > 0
+    lines = [line for answer in loaded for line in differences(answer, read)] if is_compared else []
+    return Result(robot, answers, is_compared, list(dict.fromkeys(lines)))
 
 
 def row(name: str, found: Sequence[Result]) -> list[object]:
@@ -101,18 +124,16 @@ def refusals(found: Sequence[Result]) -> Iterator[str]:
         yield f"{len(same)} x {same[0].robot.path}:\n    " + "\n    ".join(message[:SHOWN].splitlines())
 
 
-def sets(folders: Sequence[Path], exclude: re.Pattern[str] | None, write: bool) -> None:
+def sets(folders: Sequence[Path], exclude: re.Pattern[str] | None, jobs: int, write: bool) -> None:
     """Prints the table, the differences and the refusals."""
-    ours = Program([sys.executable, str(PROGRAMS / "featherlane_loader.py")])
-    reference = Program([str(pinocchio_python()), "-I", str(PROGRAMS / "pinocchio_reader.py")])
-    rows, everything = [], []
-    for folder in folders:
-        found = list(results(folder.resolve(), exclude, ours, reference))
-        rows.append(row(folder.name, found))
-        everything += found
-        print(*rows[-1], file=sys.stderr)
-    ours.stop()
-    reference.stop()
+    readers, rows, everything = Readers(), [], []
+    with ThreadPoolExecutor(jobs) as pool:
+        for folder in folders:
+            found = list(pool.map(readers.result, robots(folder.resolve(), exclude)))
+            rows.append(row(folder.name, found))
+            everything += found
+            print(*rows[-1], file=sys.stderr)
+    readers.stop()
     for each in everything:
         if each.lines:
             print(f"{each.robot.path}:\n    " + "\n    ".join(line[:SHOWN] for line in each.lines[:5]))
@@ -126,11 +147,12 @@ def main() -> None:
     parser.add_argument("what", choices=("sets", "times"))
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--exclude", type=re.compile, help="pattern of paths that are left out")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="files that are loaded at the same time")
     given = parser.parse_args()
     if given.what == "sets":
         if wrong := [str(folder) for folder in given.folders if not folder.is_dir()]:
             parser.error(f"no folder: {', '.join(wrong)}")
-        sets(given.folders, given.exclude, given.write)
+        sets(given.folders, given.exclude, given.jobs, given.write)
     else:
         with tempfile.TemporaryDirectory() as place:
             columns, rows = time_rows(Path(place))

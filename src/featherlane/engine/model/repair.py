@@ -107,9 +107,9 @@ def _add_links(edits: Edits, robot: Node) -> None:
     names = {node.attributes.get("name") for node in robot.children if node.tag == "link"}
     added = {}
     for joint in robot.children:
-        ends = [joint.child("parent"), joint.child("child")] if joint.tag == "joint" else []
+        ends = [end for end in joint.children if joint.tag == "joint" and end.tag in ("parent", "child")]
         for end in ends:
-            name = end.attributes.get("link") if end else None
+            name = end.attributes.get("link")
             if name and name not in names:
                 added.setdefault(name, f"joint {joint.attributes.get('name', '')!r}: <{end.tag}>")
     if added:
