@@ -234,10 +234,13 @@ def load(
             most 64 x 64 x 64 cells).
         repair: whether invalid elements of a URDF that other simulators accept are repaired, as `model.repairs` lists:
             impossible, zero and missing masses and inertias, misprinted numbers, repeated elements, shapes without
-            geometry, limits in the wrong order.  Valid elements, and sources other than URDF, remain unchanged.
+            geometry, axes without direction, undefined links, limits in the wrong order, meshes of missing packages
+            that are in a folder above the file.  Links without `<inertial>` have mass 0 if fixed joints connect them to
+            links with mass.  Other valid elements, and sources other than URDF, remain unchanged.
 
     Warns:
-        UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
+        UserWarning: URDF elements that MuJoCo ignores, and links whose mass it computes from collision geometry
+            (`model.dropped`); links that it merges (`model.fused`).
             OBJ files of several objects: all are read here, MuJoCo reads the faces of the first.  Materials and
             textures of COLLADA and glTF files, which are not read.  The repairs.
 
