@@ -4,6 +4,7 @@ import copy
 import pickle
 import warnings
 
+import mujoco
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -119,6 +120,34 @@ def test_missing_products_of_inertia_are_zero():
 def test_a_mass_without_inertia_is_a_sphere(inertia):
     model = loaded(urdf(f"<inertial>{MASS}{inertia}</inertial>"))
     assert model.body_mass[1] == 1 and model.body_inertia[1] == pytest.approx([SPHERE_MOMENT] * 3)
+
+
+SHAPES = ['<box size="0.1 0.2 0.4"/>', '<sphere radius="0.1"/>', '<cylinder radius="0.1" length="0.5"/>']
+
+
+def collisions(*shapes):
+    return "".join(
+        f'<collision><origin xyz="{k} 0 {0.1 * k}" rpy="0.3 {k} 0.2"/><geometry>{shape}</geometry></collision>'
+        for k, shape in enumerate(shapes)
+    )
+
+
+@pytest.mark.parametrize("shapes", [SHAPES, *[[shape] for shape in SHAPES]])
+def test_a_mass_without_inertia_has_that_of_its_shapes(shapes):
+    whole = fl.load(urdf(collisions(*shapes)))  # MuJoCo's inertia at DENSITY
+    place = '<origin xyz="0.1 0 0.2" rpy="0.4 0.1 1"/>'
+    model = loaded(urdf(f'<inertial>{place}<mass value="3"/></inertial>{collisions(*shapes)}'))
+    assert model.body_mass[1] == 3 and model.body_ipos[1] == pytest.approx([0.1, 0, 0.2])
+    assert model.body_inertia[1] == pytest.approx(whole.body_inertia[1] * 3 / whole.body_mass[1], rel=1e-6)
+    np.testing.assert_allclose(principal(model), principal(whole), atol=1e-8)
+
+
+def principal(model):
+    """Returns the inertia tensor of the first body per unit mass, in the axes of the body."""
+    turn = np.zeros(9)
+    mujoco.mju_quat2Mat(turn, model.body_iquat[1])
+    turn = turn.reshape(3, 3)
+    return turn @ np.diag(model.body_inertia[1] / model.body_mass[1]) @ turn.T
 
 
 @pytest.mark.parametrize("mass", ["", '<mass value="0"/>', "<mass/>"])

@@ -2,9 +2,9 @@
 
 Inertia: the moments of a mass distribution satisfy A + B >= C.  Others are replaced by the nearest that do, in the
 Frobenius norm of the tensor; the principal axes remain.  MuJoCo's `balanceinertia` replaces all three by their mean.
-Missing values: a mass without inertia, and an inertia without mass, get those of a solid sphere of DENSITY.  A moving
-link without both has those of its collision geometry (computed by MuJoCo, with the same density), or without geometry
-those of a sphere of SMALLEST.
+Missing values: a mass without inertia gets that of its collision shapes (`shape_inertias.py`), or without shapes that
+of a solid sphere of DENSITY, as does an inertia without mass.  A moving link without both has those of its collision
+geometry (computed by MuJoCo, with the same density), or without geometry those of a sphere of SMALLEST.
 Links that are fixed to each other are one group.  In a group with mass, a link without `<inertial>` has mass 0, as in
 the URDF specification; MuJoCo computes its mass from collision geometry.  An inertia of mass 0 counts, too; MuJoCo
 ignores it when it merges the group.
@@ -25,6 +25,7 @@ import numpy as np
 from featherlane.engine.model.inertias import MINVAL
 from featherlane.engine.model.ordered_sums import matrix_product
 from featherlane.engine.model.reader import mujoco_module
+from featherlane.engine.model.shape_inertias import shape_inertia
 from featherlane.engine.model.xml_edits import Edits, Node, start_tag, tree
 
 DENSITY = 1000.0  # kg/m^3, also MuJoCo's density of geoms
@@ -171,19 +172,22 @@ def _complete(edits: Edits, each: Inertial) -> None:
         each.tensor = np.zeros((3, 3))
         edits.lines.append(f"{each.label}: mass 0 without inertia, which is 0")
     elif each.mass or (each.tensor is not None and each.tensor.any()):
-        _as_sphere(edits, each)
+        _complete_one(edits, each)
     else:
         each.mass = each.tensor = None
         edits.lines.append(f"{each.label}: <inertial> without mass and inertia is removed")
     each.changed = True
 
 
-def _as_sphere(edits: Edits, each: Inertial) -> None:
-    """Computes the mass from the inertia, or the inertia from the mass, of a solid sphere."""
+def _complete_one(edits: Edits, each: Inertial) -> None:
+    """Computes the inertia from the mass and the collision shapes, or one of both from the other as a solid sphere."""
     rule = f"that of a solid sphere of {DENSITY:g} kg/m^3"
     if each.mass:
-        each.tensor = _sphere_inertia(each.mass)
-        edits.lines.append(f"{each.label}: mass {each.mass:g} without inertia; it is {rule}, {each.tensor[0, 0]:.3g}")
+        unit = shape_inertia(each.link)
+        each.tensor = _sphere_inertia(each.mass) if unit is None else each.mass * unit
+        new = ", ".join(f"{moment:.3g}" for moment in each.tensor.diagonal())
+        rule = rule if unit is None else "that of its collision geometry"
+        edits.lines.append(f"{each.label}: mass {each.mass:g} without inertia; it is {rule}, {new}")
     elif each.tensor is not None:
         each.mass = _sphere_mass(np.trace(each.tensor) / 3.0)
         edits.lines.append(f"{each.label}: inertia without mass; it is {rule}, {each.mass:.3g}")
@@ -243,7 +247,7 @@ def _give_mass(edits: Edits, group: list[Inertial]) -> None:
     heavy = [each for each in group if (each.mass or 0.0) >= MINVAL]
     turning = [each for each in group if each.tensor is not None and each.tensor.any()]
     if heavy or turning:
-        _as_sphere(edits, (heavy or turning)[0])
+        _complete_one(edits, (heavy or turning)[0])
     elif any(each.computed for each in group):
         for each in group:
             if each.computed:
