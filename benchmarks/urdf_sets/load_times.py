@@ -47,7 +47,7 @@ def load_time(path: Path) -> tuple[float, Any]:
             warnings.simplefilter("ignore")
             model = fl.load(path)
         times.append(time.process_time() - start)
-    assert model.njnt == LINKS - 1 and np.count_nonzero(model.geom_type == MESH) == LINKS - 1
+    assert model.njnt == LINKS - 1 and np.count_nonzero(model.geom_type == MESH) == LINKS
     return statistics.median(times[1:]), model
 
 
