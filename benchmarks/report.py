@@ -90,7 +90,6 @@ PAGES = {
     "integrations-mjbatch": ROOT / "docs" / "integrations" / "mjbatch.md",
     "mjlab-training": ROOT / "docs" / "integrations" / "mjlab.md",
     "urdf-sets": ROOT / "docs" / "migration-pinocchio.md",
-    "urdf-times": ROOT / "docs" / "migration-pinocchio.md",
     "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }
 

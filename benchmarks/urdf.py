@@ -1,7 +1,7 @@
 """URDF files of public repositories: how many load, whether they are read as Pinocchio reads them, and load times.
 
     python benchmarks/urdf.py sets FOLDER ... [--exclude PATTERN] [--write]
-    python benchmarks/urdf.py times [--write]
+    python benchmarks/urdf.py times
 
 `sets` loads each URDF file in the folders whose collision meshes are there, with and without `repair=True`, in a
 process with a time limit.  It compares position, axis, limits and damping of each joint, and mass, centre of mass and
@@ -156,7 +156,7 @@ def main() -> None:
     else:
         with tempfile.TemporaryDirectory() as place:
             columns, rows = time_rows(Path(place))
-            publish("urdf-times", f"{markdown(columns, rows)}\n\n{origin()}", given.write)
+            print(f"{markdown(columns, rows)}\n\n{origin()}")
 
 
 if __name__ == "__main__":

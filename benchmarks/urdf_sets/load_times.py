@@ -57,6 +57,6 @@ def time_rows(folder: Path) -> tuple[tuple[str, ...], list[list[object]]]:
     for suffix in SUFFIXES:
         seconds, model = load_time(robot(folder, suffix))
         first = first or seconds
-        sizes = model.nmeshface // model.nmesh, int(np.median(model.hull_vertnum))
+        sizes = model.mj_model.nmeshface // model.mj_model.nmesh, int(np.median(model.hull_vertnum))
         rows.append([suffix, *sizes, f"{seconds:.2f}", f"{seconds / first:.2f}"])
     return COLUMNS, rows
