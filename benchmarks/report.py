@@ -89,6 +89,7 @@ PAGES = {
     "float32": ROOT / "docs" / "chapters" / "float32.md",
     "integrations-mjbatch": ROOT / "docs" / "integrations" / "mjbatch.md",
     "mjlab-training": ROOT / "docs" / "integrations" / "mjlab.md",
+    "urdf-sets": ROOT / "docs" / "migration-pinocchio.md",
     "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }
 

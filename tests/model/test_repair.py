@@ -4,6 +4,7 @@ import copy
 import pickle
 import warnings
 
+import mujoco
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,13 +12,8 @@ from hypothesis import strategies as st
 
 import featherlane as fl
 from featherlane.engine.model.inertias import ROUNDED
-from featherlane.engine.model.repair import (
-    DENSITY,
-    SMALLEST,
-    nearest_inertia,
-    nearest_moments,
-    repaired,
-)
+from featherlane.engine.model.repair import repaired
+from featherlane.engine.model.repair_inertias import DENSITY, SMALLEST, nearest_inertia, nearest_moments
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*links without a body")
 ROUNDING = 1e-12  # of sums of a few numbers near 1
@@ -126,6 +122,34 @@ def test_a_mass_without_inertia_is_a_sphere(inertia):
     assert model.body_mass[1] == 1 and model.body_inertia[1] == pytest.approx([SPHERE_MOMENT] * 3)
 
 
+SHAPES = ['<box size="0.1 0.2 0.4"/>', '<sphere radius="0.1"/>', '<cylinder radius="0.1" length="0.5"/>']
+
+
+def collisions(*shapes):
+    return "".join(
+        f'<collision><origin xyz="{k} 0 {0.1 * k}" rpy="0.3 {k} 0.2"/><geometry>{shape}</geometry></collision>'
+        for k, shape in enumerate(shapes)
+    )
+
+
+@pytest.mark.parametrize("shapes", [SHAPES, *[[shape] for shape in SHAPES]])
+def test_a_mass_without_inertia_has_that_of_its_shapes(shapes):
+    whole = fl.load(urdf(collisions(*shapes)))  # MuJoCo's inertia at DENSITY
+    place = '<origin xyz="0.1 0 0.2" rpy="0.4 0.1 1"/>'
+    model = loaded(urdf(f'<inertial>{place}<mass value="3"/></inertial>{collisions(*shapes)}'))
+    assert model.body_mass[1] == 3 and model.body_ipos[1] == pytest.approx([0.1, 0, 0.2])
+    assert model.body_inertia[1] == pytest.approx(whole.body_inertia[1] * 3 / whole.body_mass[1], rel=1e-6)
+    np.testing.assert_allclose(principal(model), principal(whole), atol=1e-8)
+
+
+def principal(model):
+    """Returns the inertia tensor of the first body per unit mass, in the axes of the body."""
+    turn = np.zeros(9)
+    mujoco.mju_quat2Mat(turn, model.body_iquat[1])
+    turn = turn.reshape(3, 3)
+    return turn @ np.diag(model.body_inertia[1] / model.body_mass[1]) @ turn.T
+
+
 @pytest.mark.parametrize("mass", ["", '<mass value="0"/>', "<mass/>"])
 def test_an_inertia_without_mass_is_a_sphere(mass):
     model = loaded(urdf(f"<inertial>{mass}{diagonal(*[8 * SPHERE_MOMENT] * 3)}</inertial>"))
@@ -167,6 +191,40 @@ def test_an_empty_link_tag_and_a_link_that_another_carries():
     assert model.body_mass[1] == 2 and "link 'c'" in model.repairs[0]
 
 
+def plate(mass, moment):
+    inertia = diagonal(moment, moment, moment)
+    return FIXED.format(f'<inertial><origin xyz="0 0 1"/><mass value="{mass}"/>{inertia}</inertial>')
+
+
+def test_a_carried_link_without_inertial_has_no_mass():
+    text = urdf(rest=FIXED.format(BALL))
+    model = loaded(text)
+    assert model.body_mass[1] == 1 and model.dropped == [] and "link 'c': no <inertial>" in model.repairs[0]
+    for name in ("body_ipos", "body_inertia"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(fl.load(urdf()), name))
+    with pytest.warns(UserWarning, match=r"link 'c': no <inertial>.*repair=True"):
+        assert fl.load(text).body_mass[1] > 5
+
+
+def test_a_moving_link_without_inertial_has_the_mass_of_its_geometry():
+    for repair in (False, True):
+        with pytest.warns(UserWarning, match=r"link 'b': no <inertial>, so that MuJoCo computes the mass"):
+            model = fl.load(urdf(BALL), repair=repair)
+        assert model.body_mass[1] > 4 and model.repairs == []
+    text = urdf(BALL).replace("<link", '<mujoco><compiler inertiafromgeom="true"/></mujoco><link', 1)
+    assert fl.load(text).dropped == []
+
+
+def test_an_inertia_of_mass_zero_counts():
+    round_link = f"<inertial>{MASS}{diagonal(1, 1, 1)}</inertial>"
+    text = urdf(round_link, rest=plate(0, 0.5))
+    model = loaded(text)
+    assert model.body_mass[1] == pytest.approx(1) and model.body_inertia[1] == pytest.approx([1.5] * 3)
+    assert model.body_ipos[1] == pytest.approx([0, 0, 0], abs=1e-9)
+    with pytest.warns(UserWarning, match=r"link 'c': <inertia> is ignored, as the mass is 0"):
+        assert fl.load(text).body_inertia[1] == pytest.approx([1] * 3)
+
+
 # ---- other elements --------------------------------------------------------------------------------------------------
 def test_misprinted_numbers():
     model = loaded(urdf(joint='<origin xyz="1, 2,3"/><axis xyz="0 0 1."/><limit lower="-1.57." upper="1"/>'), 2)
@@ -179,6 +237,55 @@ def test_the_first_of_repeated_elements_is_used():
     other = INERTIAL.replace('value="1"', 'value="3"')
     model = loaded(urdf(INERTIAL + other, joint=LIMIT + '<axis xyz="1 0 0"/>'), 2)
     assert model.body_mass[1] == 1 and model.jnt_axis[0].tolist() == [0, 0, 1]
+
+
+def test_too_many_numbers():
+    model = loaded(urdf(joint=LIMIT + '<origin xyz="1 2 3 4" rpy="0 0 0 0"/>'), 2)
+    assert model.body_pos[1].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("shape", ['<plane normal="0 0 1"/>', '<cone radius="1"/>', "<mesh/>", '<mesh filename=""/>'])
+def test_other_shapes_are_removed(shape):
+    text = urdf(INERTIAL + BALL.replace('<sphere radius="0.1"/>', shape) + BALL)
+    assert loaded(text).ngeom == 1 and repaired(text)[0] == urdf(INERTIAL + BALL)
+
+
+@pytest.mark.parametrize(
+    "shape", ['<sphere radius="{}"/>', '<box size="0.2 {} 1"/>', '<cylinder radius="1" length="{}"/>']
+)
+def test_sizes_of_zero_that_collide_become_small(shape):
+    model, expected = loaded(urdf(INERTIAL + BALL.replace('<sphere radius="0.1"/>', shape.format(0)))), 1e-4
+    assert min(size for size in model.geom_size[0] if size) == pytest.approx(expected / (1 if "sphere" in shape else 2))
+
+
+def test_axes_without_direction():
+    for axis in ('<axis xyz="0 0.0 0"/>', "<axis/>", '<axis xzy="0 0 1"/>'):
+        model = loaded(urdf(joint=axis + '<limit lower="-1" upper="1"/>'))
+        assert model.jnt_axis[0].tolist() == [1, 0, 0] and "joint 'j': <axis>" in model.repairs[0]
+    fixed = urdf(kind="fixed", joint='<axis xyz="0 0 0"/>')
+    assert repaired(fixed) == (fixed, [])
+
+
+@pytest.mark.parametrize(("parent", "child", "height"), [("world", "a", 2.0), ("b", "tool", 0.0)])
+def test_links_that_only_joints_name_are_added(parent, child, height):
+    joint = (
+        f'<joint name="k" type="fixed"><origin xyz="0 0 2"/><parent link="{parent}"/><child link="{child}"/></joint>'
+    )
+    model = loaded(urdf(rest=joint))
+    assert model.body_pos[1][2] == height and "'k'" in model.repairs[0]
+    with pytest.raises(fl.ModelError, match=r"joint 'k': <\w+> '\w+' is no link"):
+        fl.load(urdf(rest=joint))
+
+
+def test_invalid_visuals_are_not_needed():
+    text = urdf(INERTIAL + '<visual><origin xyz="0 0"/><geometry><sphere radius="1"/></geometry></visual>')
+    assert repaired(text) == (text, []) and fl.load(text).body_mass[1] == 1  # MuJoCo skips visuals
+    text = text.replace("<link", '<mujoco><compiler discardvisual="false"/></mujoco><link', 1)
+    with pytest.warns(UserWarning, match="one is invalid: .*'xyz'"):
+        model = fl.load(text, repair=True)
+    assert model.body_mass[1] == 1 and len(model.repairs) == 1
+    with pytest.raises(fl.ModelError, match="link 'b': <origin> xyz='0 0', allowed is 3 numbers"):
+        fl.load(text)
 
 
 VISUAL = "<visual><geometry>{}</geometry></visual>"

@@ -230,6 +230,47 @@ def test_a_missing_package_is_named_with_the_searched_paths(package):
         fl.load("<mujoco/>", package_dirs=3)
 
 
+def test_a_package_has_the_name_in_its_manifest(package):
+    (package / "my_robot").rename(package / "checkout")
+    (package / "checkout" / "package.xml").write_text('<package format="2"><name> my_robot </name></package>')
+    for folder in (package / "checkout", package, package.parent):
+        assert meshes(urdf(link=MESH), package_dirs=folder) == 1
+    file = package / "checkout" / "robot.urdf"
+    file.write_text(urdf(link=MESH))
+    assert meshes(file) == 1
+    (package / "checkout" / "package.xml").write_text("<package/>")
+    with pytest.raises(fl.ModelError, match="no package 'my_robot'"):
+        fl.load(file)
+
+
+RELATIVE = MESH.replace("package://my_robot/meshes/a%20part.obj", "meshes/a%20part.obj")
+
+
+def test_relative_names_from_a_folder_of_packages_or_as_in_old_mujoco(package):
+    file = package / "my_robot" / "urdf" / "robot.urdf"
+    file.parent.mkdir()
+    file.write_text(urdf(link=RELATIVE))
+    assert meshes(file, package_dirs=package / "my_robot") == 1
+    with pytest.raises(fl.ModelError, match=r"meshes/a%20part\.obj"):
+        fl.load(file, package_dirs=package)
+    for folder in ("meshes", "../meshes"):  # MuJoCo before 3.7 looked for the last part of a name in `meshdir`
+        place = package / "my_robot" / ("robot.urdf" if folder == "meshes" else "urdf/robot.urdf")
+        place.write_text(urdf(link=RELATIVE, section=f'<compiler meshdir="{folder}"/>'))
+        assert meshes(place) == 1
+
+
+@pytest.mark.parametrize("uri", ["package://other/meshes/a%20part.obj", "package://meshes/a%20part.obj"])
+def test_files_above_are_read_if_a_package_is_missing_and_repair(package, uri):
+    file = package / "my_robot" / "urdf" / "robot.urdf"
+    file.parent.mkdir()
+    file.write_text(urdf(link=MESH.replace("package://my_robot/meshes/a%20part.obj", uri)))
+    with pytest.raises(fl.ModelError, match=r"was not found.*repair=True \(--repair\) reads .*a part.obj"):
+        fl.load(file)
+    with pytest.warns(UserWarning, match=f"{uri} is in no package, read from "):
+        model = fl.load(file, repair=True)
+    assert model.nmesh == 1 and len(model.repairs) == 1
+
+
 # ---- links that fixed joints merge -----------------------------------------------------------------------------------
 TOOL = """<link name="tcp"/><joint name="mount" type="fixed"><parent link="shank"/><child link="tcp"/>
 <origin xyz="0 0 0.2"/></joint>"""

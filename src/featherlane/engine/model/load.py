@@ -31,6 +31,7 @@ from featherlane.engine.model.option import check_options
 from featherlane.engine.model.packages import Folders
 from featherlane.engine.model.reader import forget_files, heard, hint, mujoco_module
 from featherlane.engine.model.repair import ADVICE, repairing
+from featherlane.engine.model.repair_inertias import misread_inertials
 from featherlane.engine.model.robot_setup import NOT_SET_UP, RobotSetup, set_up
 from featherlane.engine.model.scene_meshes import converted_scenes, use_contents
 from featherlane.engine.model.sdf_collision import use_fields
@@ -49,6 +50,7 @@ from featherlane.engine.model.source import (
     possible_repairs,
     read_source,
 )
+from featherlane.engine.model.stl_text import binary_stl_files
 from featherlane.engine.model.tables import check_tables
 from featherlane.engine.model.urdf import dropped_elements, link_names, root_links
 from featherlane.engine.model.variant import Declared, Variants, compile_variants, select
@@ -117,7 +119,8 @@ def _contents(read: Source) -> tuple[dict[str, bytes], list[str]]:
     contents, merged = merged_objects(read.spec, read.folders)
     scenes, unread = converted_scenes(read.spec, read.folders)
     texts = [(OBJECTS, ", ".join(merged)), (UNREAD, "; ".join(unread)), (REPAIRED, "\n  ".join(read.repairs))]
-    return contents | scenes, [f"{read.name}: {text.format(what)}" for text, what in texts if what]
+    contents |= scenes | binary_stl_files(read.spec, read.folders)
+    return contents, [f"{read.name}: {text.format(what)}" for text, what in texts if what]
 
 
 def _prepared(source: Any, read: Source, contents: dict[str, bytes], setup: RobotSetup, copied: bool) -> Any:
@@ -169,8 +172,8 @@ def errors_of(source: Any, assets: Mapping[str, bytes] | None = None) -> Iterato
         else:
             where = str(found_file(source)) if isinstance(source, str | Path) else type(source).__name__
         text = str(error).strip()
-        hints, repairs = file_hints(text, source, assets), possible_repairs(source, assets)
-        lines = [*_first(hints), *([ADVICE, *_first(repairs)] if repairs else [])]
+        hints, (repairs, problems) = file_hints(text, source, assets), possible_repairs(source, assets)
+        lines = [*_first(hints), *_first(problems), *([ADVICE, *_first(repairs)] if repairs else [])]
         rest = "".join(f"\n  {line}" for line in lines)
         raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}{rest}") from None
 
@@ -309,9 +312,10 @@ def load(
     joint connects them, or if they touch in the zero position or in `home`.
 
     Warns:
-        UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
-            OBJ files of several objects: all are read here, MuJoCo reads the faces of the first.  Materials and
-            textures of COLLADA and glTF files, which are not read.  The repairs.
+        UserWarning: URDF elements that MuJoCo ignores, and links whose mass it computes from collision geometry
+            (`model.dropped`); links that it merges (`model.fused`).  OBJ files of several objects: all are read here,
+            MuJoCo reads the faces of the first.  Materials and textures of COLLADA and glTF files, which are not read.
+            The repairs.
 
     Raises:
         UnsupportedFeatureError: the model has unsupported features that would change its motion; lists all.  Or a
@@ -401,7 +405,7 @@ def report_losses(
     """
     if not is_urdf(text):
         return [], []
-    dropped = dropped_elements(text, velocity_joints(text, actuators))
+    dropped = dropped_elements(text, velocity_joints(text, actuators)) + misread_inertials(text)
     if dropped:
         warnings.warn(f"{name}: not read from the URDF: {'; '.join(dropped)}", stacklevel=4)
     kept = {*bodies, *root_links(text)[1:]}

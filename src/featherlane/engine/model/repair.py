@@ -1,12 +1,6 @@
 """Repairs a URDF's text where other simulators accept what MuJoCo refuses or ignores; valid elements keep their bytes.
 
-Inertia: the moments of a mass distribution satisfy A + B >= C.  Others are replaced by the nearest that do, in the
-Frobenius norm of the tensor; the principal axes remain.  MuJoCo's `balanceinertia` replaces all three by their mean.
-Missing values: a mass without inertia, and an inertia without mass, get those of a solid sphere of DENSITY.  A moving
-link without both has those of its collision geometry (computed by MuJoCo, with the same density), or without geometry
-those of a sphere of SMALLEST.
-Source: the set of tensors is invariant under rotations, so the projection of a tensor is that of its eigenvalues
-    (Lewis, Group invariance and convex matrix analysis, 1996).
+`repair_inertias.py` repairs masses and inertias.
 """
 
 from __future__ import annotations
@@ -14,23 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from xml.parsers.expat import ExpatError
 
-import numpy as np
-
-from featherlane.engine.model.inertias import MINVAL
-from featherlane.engine.model.ordered_sums import matrix_product
-from featherlane.engine.model.reader import mujoco_module
-from featherlane.engine.model.urdf import LIMITED
+from featherlane.engine.model.repair_inertias import DIAGONAL, PRODUCTS, repair_inertials
+from featherlane.engine.model.urdf import LIMITED, SCALAR
 from featherlane.engine.model.xml_edits import Edits, Node, floats, start_tag, tree
 
-DENSITY = 1000.0  # kg/m^3, also MuJoCo's density of geoms
-SMALLEST = 1e-3  # kg
-LEAST = 1e-14  # kg m^2, MuJoCo's smallest moment of an inertia that is not 0
-MARGIN = 1e-9  # relative: added to projected moments, so that their rounding does not violate A + B >= C
 ADVICE = "load it with repair=True (--repair), which makes these changes:"
-DIAGONAL, PRODUCTS = ("ixx", "iyy", "izz"), ("ixy", "ixz", "iyz")
 # how many numbers an attribute has
 COUNTS = {
     **dict.fromkeys(("xyz", "rpy", "size", "scale"), 3),
@@ -39,14 +23,18 @@ COUNTS = {
     **dict.fromkeys((*DIAGONAL, *PRODUCTS), 1),
 }
 NUMERIC = set("origin axis mass inertia sphere cylinder capsule box mesh limit dynamics mimic color".split())
+SHAPES = ("box", "cylinder", "sphere", "capsule", "mesh")
+SIZES = ("radius", "length", "size")
+POINT = 1e-4  # m, least size of a shape that collides
 # children that MuJoCo refuses if they are repeated
 SINGLE = {
     "link": {"inertial"},
     "joint": {"origin", "axis", "limit", "dynamics", "mimic"},
     "inertial": {"origin", "mass", "inertia"},
-    "visual": {"origin", "geometry"},
-    "collision": {"origin", "geometry"},
+    "visual": {"origin", "geometry", "material"},
+    "collision": {"origin", "geometry", "material"},
 }
+TURNED = (*SCALAR, "planar")  # types of joints with an axis
 UNLIMITED = ("continuous", "spherical")
 _REPAIR: ContextVar[bool] = ContextVar("repair", default=False)
 
@@ -73,62 +61,134 @@ def repaired(text: str) -> tuple[str, list[str]]:
         The text, and a line for each change, with the element, its value and the rule; the same text and no lines if
         nothing is to be repaired, or if the text is not XML or not URDF.
     """
+    lines = []
+    for repair in (_repair_elements, repair_inertials):
+        edits = Edits(text.encode())
+        try:
+            robot = tree(edits.text)
+        except ExpatError:
+            return text, []
+        if robot.tag != "robot":
+            return text, []
+        repair(edits, robot)
+        text, lines = edits.result(), lines + edits.lines
+    return text, lines
+
+
+def without_visuals(text: str) -> str:
+    """Returns a URDF without `<visual>` and materials, which a simulation does not need."""
     edits = Edits(text.encode())
-    try:
-        robot = tree(edits.text)
-    except ExpatError:
-        return text, []
-    if robot.tag != "robot":
-        return text, []
+    for node in (robot := tree(edits.text)).children[:]:
+        if node.tag == "material":
+            edits.drop(robot, node)
+        for part in [part for part in node.children if part.tag == "visual"]:
+            edits.drop(node, part)
+    return edits.result()
+
+
+# ---- elements --------------------------------------------------------------------------------------------------------
+def _repair_elements(edits: Edits, robot: Node) -> None:
+    """Repairs all but masses and inertias."""
     for node in robot.children:
         if node.tag in ("link", "joint", "material"):
             label = f"{node.tag} {node.attributes.get('name', '')!r}"
-            _drop_elements(edits, node, label)
+            _drop_repeated(edits, node, label)
+            if node.tag == "link":
+                _repair_shapes(edits, node, label)
             _repair_numbers(edits, node, label)
             if node.tag == "joint":
+                _repair_axis(edits, node, label)
                 _repair_limit(edits, node, label)
-    _repair_inertials(edits, robot)
-    return (edits.result() if edits.lines else text), edits.lines
+    _add_links(edits, robot)
 
 
-# ---- elements and numbers --------------------------------------------------------------------------------------------
-def _drop_elements(edits: Edits, node: Node, label: str) -> None:
-    """Drops repeated elements, shapes without geometry and visuals of size 0."""
+def _add_links(edits: Edits, robot: Node) -> None:
+    """Adds links that joints refer to and that do not exist."""
+    names = {node.attributes.get("name") for node in robot.children if node.tag == "link"}
+    added = {}
+    for joint in robot.children:
+        ends = [end for end in joint.children if joint.tag == "joint" and end.tag in ("parent", "child")]
+        for end in ends:
+            name = end.attributes.get("link")
+            if name and name not in names:
+                added.setdefault(name, f"joint {joint.attributes.get('name', '')!r}: <{end.tag}>")
+    if added:
+        edits.insert(robot, "".join(start_tag("link", {"name": name}) + "/>" for name in added))
+    edits.lines += [f"{label} {name!r} is no link of the file, added without mass" for name, label in added.items()]
+
+
+def _drop_repeated(edits: Edits, node: Node, label: str) -> None:
+    """Drops repeated elements."""
     kept = set()
     for child in list(node.children):
         if child.tag in SINGLE.get(node.tag, ()) and child.tag in kept:
             edits.drop(node, child)
             edits.lines.append(f"{label}: repeated <{child.tag}>, the first is used")
+        else:
+            kept.add(child.tag)
+            _drop_repeated(edits, child, label)
+
+
+def _repair_shapes(edits: Edits, link: Node, label: str) -> None:
+    """Drops parts without a shape of URDF and visuals of size 0; enlarges sizes of 0 in collisions."""
+    for part in [part for part in link.children if part.tag in ("visual", "collision")]:
+        geometry = part.child("geometry")
+        shape = next(iter(geometry.children), None) if geometry else None
+        if shape is None or shape.tag not in SHAPES or (shape.tag == "mesh" and not shape.attributes.get("filename")):
+            edits.drop(link, part)
+            lost = "without geometry" if shape is None or shape.tag in SHAPES else f"with <{shape.tag}>, no URDF shape,"
+            edits.lines.append(f"{label}: <{part.tag}> {lost} is removed")
             continue
-        kept.add(child.tag)
-        if node.tag == "link" and child.tag in ("visual", "collision"):
-            geometry = child.child("geometry")
-            if geometry is None or not geometry.children:
-                edits.drop(node, child)
-                edits.lines.append(f"{label}: <{child.tag}> without geometry is removed")
-                continue
-            shape = geometry.children[0]
-            sizes = [shape.attributes.get(name, "") for name in ("radius", "length", "size")]
-            given = " ".join(size for size in sizes if size)
-            if child.tag == "visual" and any(number == 0.0 for number in floats(given) or ()):
-                edits.drop(node, child)
-                edits.lines.append(f"{label}: <{shape.tag}> of size {given} in <visual> is removed")
-                continue
-        _drop_elements(edits, child, label)
+        sizes = {name: shape.attributes[name] for name in SIZES if name in shape.attributes}
+        given = " ".join(sizes.values())
+        if 0.0 not in (floats(given) or ()):
+            continue
+        if part.tag == "visual":
+            edits.drop(link, part)
+            edits.lines.append(f"{label}: <{shape.tag}> of size {given} in <visual> is removed")
+        else:
+            for name, size in sizes.items():
+                shape.attributes[name] = " ".join(word if float(word) else f"{POINT:g}" for word in size.split())
+            edits.rewrite(shape)
+            edits.lines.append(f"{label}: <{shape.tag}> of size {given} in <collision>; sizes of 0 are {POINT:g} m")
 
 
+def _repair_axis(edits: Edits, joint: Node, label: str) -> None:
+    """Drops an axis without direction; the default of URDF is (1, 0, 0)."""
+    axis = joint.child("axis")
+    if axis is None:
+        return
+    given = axis.attributes.get("xyz")
+    is_zero = given is not None and (numbers := floats(given)) is not None and not any(numbers)
+    if given is None or (is_zero and joint.attributes.get("type") in TURNED):
+        edits.drop(joint, axis)
+        problem = "has no xyz" if given is None else f"xyz={given!r} has no direction"
+        edits.lines.append(f"{label}: <axis> {problem}, that of URDF's default is (1, 0, 0)")
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
 def _repair_numbers(edits: Edits, node: Node, label: str) -> None:
-    """Repairs commas between numbers, and dots after a number with a decimal point."""
+    """Repairs commas between numbers, dots after a number with a decimal point, and too many numbers."""
     for name, given in list(node.attributes.items()) if node.tag in NUMERIC else ():
-        if name in COUNTS and floats(given) is None:
-            words = [word if floats(word) else word.rstrip(".") for word in given.replace(",", " ").split()]
-            new = " ".join(words)
-            if len(floats(new) or ()) == COUNTS[name]:
-                node.attributes[name] = new
-                edits.rewrite(node)
-                edits.lines.append(f"{label}: <{node.tag}> {name}={given!r} is not a list of numbers, read as {new!r}")
+        new = _meant(given, COUNTS[name]) if name in COUNTS else given
+        if new != given:
+            node.attributes[name] = new
+            edits.rewrite(node)
+            expected = "a number" if COUNTS[name] == 1 else f"{COUNTS[name]} numbers"
+            edits.lines.append(f"{label}: <{node.tag}> {name}={given!r} is not {expected}, read as {new!r}")
     for child in node.children:
         _repair_numbers(edits, child, label)
+
+
+def _meant(given: str, count: int) -> str:
+    """Returns the `count` numbers that a text means; the text itself if it has them, or does not mean numbers."""
+    words = given.split()
+    if floats(given) is None:
+        words = [word if floats(word) else word.rstrip(".") for word in given.replace(",", " ").split()]
+    elif count > 1:
+        words = words[:count]
+    is_read = len(floats(" ".join(words)) or ()) == count
+    return " ".join(words) if is_read and words != given.split() else given
 
 
 def _repair_limit(edits: Edits, joint: Node, label: str) -> None:
@@ -147,205 +207,3 @@ def _repair_limit(edits: Edits, joint: Node, label: str) -> None:
     else:
         return
     edits.rewrite(limit)
-
-
-# ---- masses and inertias ---------------------------------------------------------------------------------------------
-@dataclass(eq=False)
-class Inertial:
-    """Holds mass [kg] and inertia tensor [kg m^2] of a link; None: missing.
-
-    Attributes:
-        given: whether the link has an element `<inertial>`.
-        computed: whether MuJoCo computes them from collision geometry if they are not given.
-        changed: whether they differ from the element.
-    """
-
-    link: Node
-    label: str
-    given: bool
-    computed: bool
-    mass: float | None = None
-    tensor: np.ndarray | None = None
-    changed: bool = False
-
-
-def nearest_moments(moments: np.ndarray) -> np.ndarray:
-    """Returns the nearest moments (3,) with A + B >= C in each order, in the Euclidean norm.
-
-    For a <= b <= c with a + b < c, this is the projection to the plane a + b = c, or to its edge a = 0, b = c.
-    """
-    order = np.argsort(moments)
-    a, b, c = np.asarray(moments, float)[order]
-    lacking = max(c - a - b, 0.0) / 3.0
-    found = np.array([a + lacking, b + lacking, c - lacking])
-    if found[0] < 0.0:
-        mean = max(b + c, 0.0) / 2.0
-        found = np.array([0.0, mean, mean])
-    result = np.empty(3)
-    result[order] = found
-    return result
-
-
-def nearest_inertia(tensor: np.ndarray) -> np.ndarray:
-    """Returns the nearest inertia tensor (3, 3) in the Frobenius norm, with the same principal axes."""
-    moments, axes = np.linalg.eigh(tensor)
-    found = nearest_moments(moments)
-    margin = max(MARGIN * found.max(), 2.0 * LEAST) if found.any() else 0.0
-    return matrix_product(axes * (found + margin), axes.T)
-
-
-def _moments(tensor: np.ndarray) -> np.ndarray:
-    """Returns ascending moments as MuJoCo's compiler computes them."""
-    values = np.zeros(3)
-    mujoco_module().mju_eig3(values, np.zeros(9), np.zeros(4), np.ravel(tensor))
-    return np.sort(values)
-
-
-def _sphere_inertia(mass: float) -> np.ndarray:
-    """Returns the inertia of a solid sphere, 2/5 m r^2."""
-    return 0.4 * mass * (0.75 * mass / (np.pi * DENSITY)) ** (2.0 / 3.0) * np.eye(3)
-
-
-def _sphere_mass(moment: float) -> float:
-    """Returns the mass of the solid sphere with a moment of inertia."""
-    return float((moment / _sphere_inertia(1.0)[0, 0]) ** 0.6)
-
-
-def _repair_inertials(edits: Edits, robot: Node) -> None:
-    """Repairs inertias, and masses and inertias of moving links and of incomplete elements."""
-    found = {}
-    for link in robot.children:
-        name = link.attributes.get("name", "")
-        if link.tag == "link" and name not in found:
-            inertial = _read_inertial(edits, link, f"link {name!r}")
-            if inertial is not None:
-                found[name] = inertial
-    for each in found.values():
-        _project(edits, each)
-        _complete(edits, each)
-    for group in _moving_groups(robot, found):
-        _give_mass(edits, group)
-    for each in found.values():
-        if each.changed:
-            _write_inertial(edits, each)
-
-
-def _read_inertial(edits: Edits, link: Node, label: str) -> Inertial | None:
-    """Returns the inertial of a link; None if it has a word that is no number.  Missing products of inertia are 0."""
-    element = link.child("inertial")
-    found = Inertial(link, label, element is not None, link.child("collision") is not None)
-    mass, inertia = (element.child("mass"), element.child("inertia")) if element else (None, None)
-    if mass is not None:
-        found.mass = mass.number("value")
-        if "value" in mass.attributes and (found.mass is None or not np.isfinite(found.mass)):
-            return None
-    if inertia is not None and all(name in inertia.attributes for name in DIAGONAL):
-        given = [inertia.number(name) if name in inertia.attributes else 0.0 for name in (*DIAGONAL, *PRODUCTS)]
-        if not all(number is not None and np.isfinite(number) for number in given):
-            return None
-        xx, yy, zz, xy, xz, yz = given
-        found.tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], float)
-        missing = [name for name in PRODUCTS if name not in inertia.attributes]
-        if missing:
-            edits.lines.append(f"{label}: <inertia> without {', '.join(missing)}, which are 0")
-            found.changed = True
-    return found
-
-
-def _project(edits: Edits, each: Inertial) -> None:
-    """Projects an impossible inertia."""
-    if each.tensor is None or not each.tensor.any():
-        return
-    a, b, c = _moments(each.tensor)
-    if a >= LEAST and a + b >= c:
-        return
-    each.tensor, each.changed = nearest_inertia(each.tensor), True
-    new = ", ".join(f"{moment:.9g}" for moment in np.linalg.eigvalsh(each.tensor))
-    rule = "A + B >= C" if a + b < c else f"A >= {LEAST:g}"
-    edits.lines.append(
-        f"{each.label}: moments of inertia {a:.9g}, {b:.9g}, {c:.9g} violate {rule}; the nearest are {new}"
-    )
-
-
-def _complete(edits: Edits, each: Inertial) -> None:
-    """Completes an `<inertial>` that lacks mass or inertia, and removes one that lacks both."""
-    if not each.given or (each.mass is not None and each.mass >= 0.0 and each.tensor is not None):
-        return
-    if each.mass is not None and each.mass < 0.0:
-        edits.lines.append(f"{each.label}: mass {each.mass:g} is negative, ignored")
-        each.mass = None
-    if each.mass == 0.0 and each.tensor is None:
-        each.tensor = np.zeros((3, 3))
-        edits.lines.append(f"{each.label}: mass 0 without inertia, which is 0")
-    elif each.mass or (each.tensor is not None and each.tensor.any()):
-        _as_sphere(edits, each)
-    else:
-        each.mass = each.tensor = None
-        edits.lines.append(f"{each.label}: <inertial> without mass and inertia is removed")
-    each.changed = True
-
-
-def _as_sphere(edits: Edits, each: Inertial) -> None:
-    """Computes the mass from the inertia, or the inertia from the mass, of a solid sphere."""
-    rule = f"that of a solid sphere of {DENSITY:g} kg/m^3"
-    if each.mass:
-        each.tensor = _sphere_inertia(each.mass)
-        edits.lines.append(f"{each.label}: mass {each.mass:g} without inertia; it is {rule}, {each.tensor[0, 0]:.3g}")
-    elif each.tensor is not None:
-        each.mass = _sphere_mass(np.trace(each.tensor) / 3.0)
-        edits.lines.append(f"{each.label}: inertia without mass; it is {rule}, {each.mass:.3g}")
-    each.changed = True
-
-
-def _moving_groups(robot: Node, found: dict[str, Inertial]) -> Iterator[list[Inertial]]:
-    """Yields the links that fixed joints connect to each link of a moving joint, that link first."""
-    ends = []
-    for joint in robot.children:
-        parent, child = (joint.child("parent"), joint.child("child")) if joint.tag == "joint" else (None, None)
-        if parent and child:
-            ends.append(
-                (parent.attributes.get("link"), child.attributes.get("link"), joint.attributes.get("type") == "fixed")
-            )
-    for _, top, is_fixed in ends:
-        group = [top] if top in found and not is_fixed else []
-        for name in group:  # grows while it is read
-            group += [c for p, c, fixed in ends if fixed and p == name and c in found and c not in group]
-        if group:
-            yield [found[name] for name in group]
-
-
-def _give_mass(edits: Edits, group: list[Inertial]) -> None:
-    """Repairs a moving link without mass or inertia, to which no link with them is fixed."""
-    if any(each.computed and each.mass is None and each.tensor is None for each in group):
-        return  # MuJoCo computes them
-    tensor = sum((each.tensor for each in group if each.tensor is not None), np.zeros((3, 3)))
-    if sum(each.mass or 0.0 for each in group) >= MINVAL and _moments(tensor)[0] >= MINVAL:
-        return
-    heavy = [each for each in group if (each.mass or 0.0) >= MINVAL]
-    turning = [each for each in group if each.tensor is not None and each.tensor.any()]
-    if heavy or turning:
-        _as_sphere(edits, (heavy or turning)[0])
-    elif any(each.computed for each in group):
-        for each in group:
-            if each.computed:
-                each.mass, each.tensor, each.changed = None, None, True
-                edits.lines.append(f"{each.label}: no mass; it is that of its collision geometry at {DENSITY:g} kg/m^3")
-    else:
-        group[0].mass, group[0].tensor, group[0].changed = SMALLEST, _sphere_inertia(SMALLEST), True
-        edits.lines.append(f"{group[0].label}: a moving link without mass; it is {SMALLEST:g} kg")
-
-
-def _write_inertial(edits: Edits, each: Inertial) -> None:
-    """Writes the `<inertial>` of a link, with the origin that it had."""
-    element, new = each.link.child("inertial"), ""
-    if each.mass is not None and each.tensor is not None:
-        origin = element.child("origin") if element else None
-        (xx, xy, xz), (_, yy, yz), (*_, zz) = each.tensor.tolist()
-        values = zip((*DIAGONAL, *PRODUCTS), map(repr, (xx, yy, zz, xy, xz, yz)), strict=True)
-        parts = [start_tag("origin", origin.attributes) + "/>"] if origin else []
-        parts += [start_tag("mass", {"value": repr(each.mass)}) + "/>", start_tag("inertia", dict(values)) + "/>"]
-        new = f"<inertial>{''.join(parts)}</inertial>"
-    if element is not None:
-        edits.replace(element, new)
-    else:
-        edits.insert(each.link, new)

@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.parsers.expat import ExpatError
 
 from featherlane.engine.model.arguments import instance
 from featherlane.engine.model.assignment import encodable
@@ -26,14 +27,15 @@ from featherlane.engine.model.mjcf_repair import (
 )
 from featherlane.engine.model.packages import Folders, listed_folders, resolve
 from featherlane.engine.model.reader import forget_files, mujoco_module, version_numbers
-from featherlane.engine.model.repair import is_repairing, repaired, repairing
+from featherlane.engine.model.repair import is_repairing, repaired, repairing, without_visuals
+from featherlane.engine.model.urdf_problems import urdf_problems
 from featherlane.engine.model.urdf_reader import read_as_newest, with_distinct_names
 from featherlane.errors import ModelError
 
 ARCHIVE, BINARY = b"PK\x03\x04", b"\x31\xd4\x00\x00"  # first bytes of ZIP files, and of MuJoCo's binary models
 USD = ("#usda", "PXR-USDC")
 DECODED = (".xml", ".urdf")  # suffixes of files that MuJoCo reads into a specification
-XACRO = re.compile(r"\$\{[^}]*\}")
+XACRO = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)")
 ATTACHED = re.compile(r"<model\b[^<>]*\bfile\s*=\s*[\"']([^\"']*)[/\\]")  # folder of the file of an attached model
 INCLUDED = re.compile(r"<include\b[^<>]*\bfile\s*=\s*[\"']([^\"']*)[\"']")
 PART = "mujocoinclude"  # root element of a part of a model
@@ -138,38 +140,44 @@ def read_source(source: Any, assets: Mapping[str, bytes] | None, package_dirs: F
     if kind == "robot":
         text, repairs = repaired(text) if is_repairing() else (text, [])
         text, names = with_distinct_names(text)
-    elif is_repairing():
-        texts, repairs, is_global = repaired_model(path, text, files)
-        text, *_ = texts.values()
-        parts = {name: part.encode() for name, part in texts.items() if name and repairs}
-    spec = _parsed(mujoco, path, text, files, parts)
-    if kind == "robot":
+        spec, text = _parsed_robot(mujoco, path, text, files, repairs)
         read_as_newest(spec, text, version_numbers(mujoco.__version__))
-    resolve(spec, names, package_dirs, path)
+    else:
+        if is_repairing():
+            texts, repairs, is_global = repaired_model(path, text, files)
+            text, *_ = texts.values()
+            parts = {name: part.encode() for name, part in texts.items() if name and repairs}
+        spec = _parsed(mujoco, path, text, files, parts)
+    repairs = [*repairs, *resolve(spec, names, package_dirs, path, is_repairing())]
     if kind != "robot" and is_repairing():
-        repairs = [*repairs, *replace_missing(spec), *drop_unknown_materials(spec)]
+        repairs += [*replace_missing(spec), *drop_unknown_materials(spec)]
         if is_global:
             use_local_coordinates(spec)
     folders = [os.path.join(spec.modelfiledir, folder) for folder in ATTACHED.findall(text)]
     return Source(name, spec, text, folders, repairs)
 
 
-def possible_repairs(source: Any, assets: Mapping[str, bytes] | None = None) -> list[str]:
-    """Returns the changes that `repair` would make to a source; none if it is no text, was repaired or remains invalid.
+def possible_repairs(source: Any, assets: Mapping[str, bytes] | None = None) -> tuple[list[str], list[str]]:
+    """Returns the changes that `repair` would make to a source, and problems of a URDF that it does not repair.
+
+    Both are empty for a source that is no text, the first also if the source was repaired or remains invalid.
 
     Args:
         source, assets: as for `load`.
     """
-    if is_repairing() or not isinstance(source, str | Path) or is_binary(source):
-        return []
+    if not isinstance(source, str | Path) or is_binary(source):
+        return [], []
     text = _text_of(source)[2]
     if is_urdf(text):
-        return repaired(text)[1]
+        new, repairs = repaired(text)
+        return [] if is_repairing() else repairs, urdf_problems(new)
+    if is_repairing():
+        return [], []
     with repairing():
         try:
-            return [*read_source(source, assets, ()).repairs]
+            return [*read_source(source, assets, ()).repairs], []
         except (ValueError, mujoco_module().FatalError):
-            return []
+            return [], []
 
 
 def file_hints(message: str, source: Any, assets: Mapping[str, bytes] | None = None) -> list[str]:
@@ -257,6 +265,28 @@ def _unpacked(path: Path) -> tuple[str, dict[str, bytes]]:
     text = files.pop(models[0]).decode("utf-8-sig", errors="replace")
     folder = posixpath.dirname(models[0])
     return text, {posixpath.relpath(name, folder or "."): content for name, content in files.items()}
+
+
+def _parsed_robot(
+    mujoco: Any, path: Path | None, text: str, files: dict[str, bytes], repairs: list[str]
+) -> tuple[Any, str]:
+    """Returns the specification in the text of a URDF, and the text, without visuals if only they are invalid.
+
+    Raises:
+        ValueError: MuJoCo cannot parse it.
+    """
+    try:
+        return _parsed(mujoco, path, text, files, {}), text
+    except ValueError as error:
+        if not is_repairing():
+            raise
+        try:
+            bare = without_visuals(text)
+            spec = _parsed(mujoco, path, bare, files, {})
+        except (ValueError, ExpatError):
+            raise error from None
+        repairs.append(f"all <visual> and <material> are removed, as one is invalid: {' '.join(str(error).split())}")
+        return spec, bare
 
 
 def _parsed(mujoco: Any, path: Path | None, text: str, files: dict[str, bytes], parts: dict[str, bytes]) -> Any:
