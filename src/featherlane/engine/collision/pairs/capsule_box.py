@@ -30,8 +30,8 @@ from featherlane.engine.collision.pairs.sphere_box import sphere_box
 
 NEVER = 1e300  # distance or extent that does not exist
 NO_SECOND = -4.0  # extent without a second sphere; extents are within -2 .. 2
-# relative to the sizes: distance from the box at which a segment meets it.  `nearest_edge` ignores differences of squared
-# distances below MINVAL, which is an error of 1e-10 sizes at this distance
+# relative to the sizes: distance from the box at which a segment meets it.  `nearest_edge` ignores differences of
+# squared distances below MINVAL, which is an error of 1e-10 sizes at this distance
 MEETING = 1e-5
 
 # the nearest feature of the box
