@@ -58,6 +58,14 @@ def faces_shape(m1, d1, field, face):
 
 
 @kernel
+def is_outside(m1, d1, field):
+    """Returns whether the shape's centre is beyond a wall or below the bottom."""
+    half_x, half_y, _, base = m1.hfield_size[field]
+    x, y, z = d1.shapes.pos[1]
+    return fabs(x) > half_x or fabs(y) > half_y or z < -base
+
+
+@kernel
 def is_on_outer_face(m1, field, face, foot):
     """Returns whether a point of the plane of a wall or of the bottom is on the field."""
     half_x, half_y, base = m1.hfield_size[field][0], m1.hfield_size[field][1], m1.hfield_size[field][3]
@@ -92,7 +100,7 @@ def leaves_elsewhere(m1, d1, field, q, depth, most):
     near = (1.0 - SHALLOWER) * depth - 4.0 * rounding_of_heights(m1, field)
     less = (1.0 - SHALLOWER) * most
     leaves = False
-    for face in range(FACES + 1):
+    for face in range(FACES + 1 if is_outside(m1, d1, field) else 0):
         if faces_shape(m1, d1, field, face):
             p, n = outer_face(m1, field, face)
             below = dot(p - q, n)
@@ -144,7 +152,8 @@ def is_within_edge(m1, field, opposite, corners, n, foot, q, slack):
     """
     start, end, third = corners
     edge = end - start
-    within = dot(cross(n, edge), foot - start) >= -slack * norm3(edge)
+    length = fabs(edge[0]) + fabs(edge[1]) + fabs(edge[2])  # at most sqrt(3) times the length, without a root
+    within = dot(cross(n, edge), foot - start) >= -slack * length
     if not within and has_sample(m1, field, opposite[0], opposite[1]) and dot(q - start, n) < 0.0:
         other = sample_point(m1, field, opposite[0], opposite[1])
         if other[2] + third[2] - start[2] - end[2] > rounding_of_heights(m1, field):

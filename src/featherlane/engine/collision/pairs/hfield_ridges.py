@@ -23,6 +23,7 @@ Imported kernels:
 """
 
 from featherlane.engine.prelude import *
+from featherlane.engine.collision.broad.heights import sample_height
 from featherlane.engine.collision.convex.feature import EDGE
 from featherlane.engine.collision.convex.manifold import (
     EQUAL,
@@ -165,22 +166,32 @@ def collide_ridge(m1, d1, field, r, c, direction, count):
     rows, columns = edge_step(direction)
     start, end = sample_point(m1, field, r, c), sample_point(m1, field, r + count * rows, c + count * columns)
     along, length = normalize3(end - start)
-    side0 = side_of_ridge(m1, field, r, c, direction, 0, along)
-    side1 = side_of_ridge(m1, field, r, c, direction, 1, along)
+    meets = True
     if d1.shapes.type[1] == SPHERE:
         t = dot(d1.shapes.pos[1] - start, along)
-        if t > 0.0 and t < length:
-            if store_sphere(d1, fma(t, along, start)):
-                n = d1.convex.normal[0]
-                if dot(n, side0) <= PARALLEL and dot(n, side1) <= PARALLEL:
-                    add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), n)
-    elif is_reached(m1, d1, start, along, side0) and is_reached(m1, d1, start, along, side1):
-        set_prism(d1, start, end, -m1.hfield_size[field][3])
-        closest(m1, d1)
-        if d1.convex.dist[0] <= d1.shapes.limit[0]:
-            accepted, replaced = turn_between_sides(d1, along, side0, side1)
-            if accepted == 1:
-                add_overlap(m1, d1, start, end, along, replaced)
+        meets = t > 0.0 and t < length and store_sphere(d1, fma(t, along, start))
+        meets = meets and d1.convex.dist[0] <= d1.shapes.limit[0]
+    if meets:
+        side0 = side_of_ridge(m1, field, r, c, direction, 0, along)
+        side1 = side_of_ridge(m1, field, r, c, direction, 1, along)
+        if d1.shapes.type[1] == SPHERE:
+            n = d1.convex.normal[0]
+            if dot(n, side0) <= PARALLEL and dot(n, side1) <= PARALLEL:
+                add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), n)
+        elif is_reached(m1, d1, start, along, side0) and is_reached(m1, d1, start, along, side1):
+            set_prism(d1, start, end, -m1.hfield_size[field][3])
+            closest(m1, d1)
+            if d1.convex.dist[0] <= d1.shapes.limit[0]:
+                accepted, replaced = turn_between_sides(d1, along, side0, side1)
+                if accepted == 1:
+                    add_overlap(m1, d1, start, end, along, replaced)
+
+
+@kernel
+def is_above(m1, field, r, c, direction, lowest):
+    """Returns whether an end of an edge is at least as high as `lowest`."""
+    rows, columns = edge_step(direction)
+    return fmax(sample_height(m1, field, r, c), sample_height(m1, field, r + rows, c + columns)) >= lowest
 
 
 @kernel
@@ -192,11 +203,15 @@ def collide_edge(m1, d1, field, r, c, direction, rows, columns, lowest):
         lowest: height of the shape's lowest point less the limit [m].
     """
     step_r, step_c = edge_step(direction)
-    if r + step_r <= rows[1] and c + step_c <= columns[1] and is_ridge(m1, field, r, c, direction):
-        # the next edge of a straight ridge belongs to its first one
+    inside = r + step_r <= rows[1] and c + step_c <= columns[1]
+    if inside and is_above(m1, field, r, c, direction, lowest) and is_ridge(m1, field, r, c, direction):
+        # the next edge of a straight ridge belongs to the first one above `lowest`
         first = True
         if r - step_r >= rows[0] and c - step_c >= columns[0]:
-            first = not continues(m1, field, r - step_r, c - step_c, direction)
+            first = not (
+                is_above(m1, field, r - step_r, c - step_c, direction, lowest)
+                and continues(m1, field, r - step_r, c - step_c, direction)
+            )
         if first:
             count = 1
             while (
@@ -205,11 +220,7 @@ def collide_edge(m1, d1, field, r, c, direction, rows, columns, lowest):
                 and continues(m1, field, r + (count - 1) * step_r, c + (count - 1) * step_c, direction)
             ):
                 count += 1
-            top = fmax(
-                sample_point(m1, field, r, c)[2], sample_point(m1, field, r + count * step_r, c + count * step_c)[2]
-            )
-            if top >= lowest:
-                collide_ridge(m1, d1, field, r, c, direction, count)
+            collide_ridge(m1, d1, field, r, c, direction, count)
 
 
 # ---- peaks -----------------------------------------------------------------------------------------------------------
@@ -294,5 +305,5 @@ def collide_ridges(m1, d1, field, rows, columns, lowest):
         for c in range(columns[0], columns[1] + 1):
             for direction in range(3):
                 collide_edge(m1, d1, field, r, c, direction, rows, columns, lowest)
-            if sample_point(m1, field, r, c)[2] >= lowest and is_peak(m1, field, r, c):
+            if sample_height(m1, field, r, c) >= lowest and is_peak(m1, field, r, c):
                 collide_peak(m1, d1, field, r, c)
