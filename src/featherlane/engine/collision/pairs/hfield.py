@@ -36,8 +36,8 @@ from featherlane.engine.collision.pairs.hfield_ridges import collide_outer_edge,
 
 
 @kernel
-def extent(m1, d1):
-    """Returns (low, high): corners of the shape's bounding box in the frame of the field, enlarged by the limit.
+def set_extent(m1, d1):
+    """Sets relief.low and relief.high: corners of the shape's bounding box in the field's frame, enlarged by the limit.
 
     A negative limit does not reduce the box: what is deep in the ground may be at the shape's side.
     """
@@ -47,12 +47,14 @@ def extent(m1, d1):
     x, y, z = Vec3(one, zero, zero), Vec3(zero, one, zero), Vec3(zero, zero, one)
     low = Vec3(farthest_along(m1, d1, -x), farthest_along(m1, d1, -y), farthest_along(m1, d1, -z))
     high = Vec3(farthest_along(m1, d1, x), farthest_along(m1, d1, y), farthest_along(m1, d1, z))
-    return Vec3(-low[k] - limit for k in range(3)), Vec3(high[k] + limit for k in range(3))
+    d1.relief.low[0] = Vec3(-low[k] - limit for k in range(3))
+    d1.relief.high[0] = Vec3(high[k] + limit for k in range(3))
 
 
 @kernel
-def cells_under(m1, field, low, high):
-    """Returns (rows, columns): (first, end) of the rows and columns of cells under a bounding box."""
+def cells_under(m1, d1, field):
+    """Returns (rows, columns): (first, end) of the rows and columns of cells under the shape's bounding box."""
+    low, high = d1.relief.low[0], d1.relief.high[0]
     return (
         cells_between(low[1], high[1], m1.hfield_size[field][1], m1.hfield_nrow[field] - 1),
         cells_between(low[0], high[0], m1.hfield_size[field][0], m1.hfield_ncol[field] - 1),
@@ -68,13 +70,9 @@ def top_of_triangle(m1, field, r, c, half):
 
 
 @kernel
-def collide_triangles(m1, d1, field, rows, columns, lowest):
-    """Adds the contacts of the shape and the triangles under it.
-
-    Args:
-        rows, columns: (first, end) of the cells under the shape.
-        lowest: height of the shape's lowest point less the limit [m].
-    """
+def collide_triangles(m1, d1, field, rows, columns):
+    """Adds the contacts of the shape and the triangles of these cells, which are (first, end) of rows and columns."""
+    lowest = d1.relief.low[0][2]
     for r in range(rows[0], rows[1]):
         for c in range(columns[0], columns[1]):
             for half in range(2):
@@ -105,8 +103,9 @@ def to_field_frame(d1):
 
 
 @kernel
-def is_off_field(m1, field, low, high):
-    """Returns whether a bounding box is apart from the box around the field, along one of its axes."""
+def is_off_field(m1, d1, field):
+    """Returns whether the shape's bounding box is apart from the box around the field, along one of its axes."""
+    low, high = d1.relief.low[0], d1.relief.high[0]
     sx, sy, top, base = m1.hfield_size[field]
     return low[0] > sx or high[0] < -sx or low[1] > sy or high[1] < -sy or low[2] > top or high[2] < -base
 
@@ -123,17 +122,17 @@ def surface_contacts(m1, d1):
     field = d1.shapes.data[0]
     d1.relief.count[0], d1.relief.full[0] = 0, 0
     to_field_frame(d1)
-    low, high = extent(m1, d1)
-    if not is_off_field(m1, field, low, high):
-        rows, columns = cells_under(m1, field, low, high)
-        collide_triangles(m1, d1, field, rows, columns, low[2])
+    set_extent(m1, d1)
+    if not is_off_field(m1, d1, field):
+        rows, columns = cells_under(m1, d1, field)
+        collide_triangles(m1, d1, field, rows, columns)
         if is_outside(m1, d1, field):
             collide_outside(m1, d1, field)
         if d1.relief.nearest[0] == 1:
             # the limit is now the distance of the nearest triangle
-            low, high = extent(m1, d1)
-            rows, columns = cells_under(m1, field, low, high)
-        collide_ridges(m1, d1, field, rows, columns, low[2])
+            set_extent(m1, d1)
+            rows, columns = cells_under(m1, d1, field)
+        collide_ridges(m1, d1, field, rows, columns)
 
 
 @stage

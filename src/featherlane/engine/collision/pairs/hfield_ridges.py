@@ -23,7 +23,6 @@ Imported kernels:
 """
 
 from featherlane.engine.prelude import *
-from featherlane.engine.collision.broad.heights import sample_height
 from featherlane.engine.collision.convex.feature import EDGE
 from featherlane.engine.collision.convex.manifold import (
     EQUAL,
@@ -103,11 +102,20 @@ def side_of_ridge(m1, field, r, c, direction, which, along):
 
 
 @kernel
-def is_reached(m1, d1, p, along, side):
-    """Returns whether the shape comes within the limit of the plane of a ridge's side; `side` points down this side."""
-    n = cross(along, side)
-    n = n if n[2] >= 0.0 else -n
-    return n[2] <= 0.0 or height_over(m1, d1, p, n) <= d1.shapes.limit[0]
+def is_reached(m1, d1, p, side0, side1, along):
+    """Returns whether the shape is within the limit of a ridge's two sides, and of the plane between them.
+
+    The distance from the ridge is at least the height over each plane through the ridge that is above both sides.
+    p, along: a point of the ridge and its direction; side0, side1: unit vectors down the sides.
+    """
+    n0, n1 = cross(along, side0), cross(along, side1)
+    n0, n1 = (n0 if dot(n0, side1) <= 0.0 else -n0), (n1 if dot(n1, side0) <= 0.0 else -n1)
+    between, _ = normalize3(n0 + n1)
+    limit = d1.shapes.limit[0]
+    reached = True
+    for n in (n0, n1, between):
+        reached = reached and height_over(m1, d1, p, n) <= limit
+    return reached
 
 
 @kernel
@@ -178,7 +186,7 @@ def collide_ridge(m1, d1, field, r, c, direction, count):
             n = d1.convex.normal[0]
             if dot(n, side0) <= PARALLEL and dot(n, side1) <= PARALLEL:
                 add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), n)
-        elif is_reached(m1, d1, start, along, side0) and is_reached(m1, d1, start, along, side1):
+        elif is_reached(m1, d1, start, side0, side1, along):
             set_prism(d1, start, end, -m1.hfield_size[field][3])
             closest(m1, d1)
             if d1.convex.dist[0] <= d1.shapes.limit[0]:
@@ -188,28 +196,34 @@ def collide_ridge(m1, d1, field, r, c, direction, count):
 
 
 @kernel
-def is_above(m1, field, r, c, direction, lowest):
-    """Returns whether an end of an edge is at least as high as `lowest`."""
+def may_touch(m1, d1, field, r, c, direction):
+    """Returns whether an edge meets the shape's bounding box relief.low, relief.high, or passes above it."""
     rows, columns = edge_step(direction)
-    return fmax(sample_height(m1, field, r, c), sample_height(m1, field, r + rows, c + columns)) >= lowest
+    start, end = sample_point(m1, field, r, c), sample_point(m1, field, r + rows, c + columns)
+    low, high = d1.relief.low[0], d1.relief.high[0]
+    return (
+        fmax(start[2], end[2]) >= low[2]
+        and end[0] >= low[0]
+        and start[0] <= high[0]
+        and end[1] >= low[1]
+        and start[1] <= high[1]
+    )
 
 
 @kernel
-def collide_edge(m1, d1, field, r, c, direction, rows, columns, lowest):
+def collide_edge(m1, d1, field, r, c, direction, rows, columns):
     """Adds the contacts of the ridge that starts with an edge; other edges have none.
 
-    Args:
-        rows, columns: (first, last) samples of the field under the shape.
-        lowest: height of the shape's lowest point less the limit [m].
+    rows, columns: (first, last) samples of the field under the shape.
     """
     step_r, step_c = edge_step(direction)
     inside = r + step_r <= rows[1] and c + step_c <= columns[1]
-    if inside and is_above(m1, field, r, c, direction, lowest) and is_ridge(m1, field, r, c, direction):
-        # the next edge of a straight ridge belongs to the first one above `lowest`
+    if inside and may_touch(m1, d1, field, r, c, direction) and is_ridge(m1, field, r, c, direction):
+        # the next edge of a straight ridge belongs to the first one that may touch the shape
         first = True
         if r - step_r >= rows[0] and c - step_c >= columns[0]:
             first = not (
-                is_above(m1, field, r - step_r, c - step_c, direction, lowest)
+                may_touch(m1, d1, field, r - step_r, c - step_c, direction)
                 and continues(m1, field, r - step_r, c - step_c, direction)
             )
         if first:
@@ -294,16 +308,17 @@ def collide_outer_edge(m1, d1, field, wall, other):
 
 # ---- all -------------------------------------------------------------------------------------------------------------
 @kernel
-def collide_ridges(m1, d1, field, rows, columns, lowest):
+def collide_ridges(m1, d1, field, rows, columns):
     """Adds the contacts of the shape and the ridges and peaks under it.
 
-    Args:
-        rows, columns: (first, end) of the cells under the shape; also first and last of their samples.
-        lowest: height of the shape's lowest point less the limit [m].
+    rows, columns: (first, end) of the cells under the shape; also first and last of their samples.
     """
+    low, high = d1.relief.low[0], d1.relief.high[0]
     for r in range(rows[0], rows[1] + 1):
         for c in range(columns[0], columns[1] + 1):
             for direction in range(3):
-                collide_edge(m1, d1, field, r, c, direction, rows, columns, lowest)
-            if sample_height(m1, field, r, c) >= lowest and is_peak(m1, field, r, c):
+                collide_edge(m1, d1, field, r, c, direction, rows, columns)
+            x, y, z = sample_point(m1, field, r, c)
+            inside = x >= low[0] and x <= high[0] and y >= low[1] and y <= high[1] and z >= low[2]
+            if inside and is_peak(m1, field, r, c):
                 collide_peak(m1, d1, field, r, c)
