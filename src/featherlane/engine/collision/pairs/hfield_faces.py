@@ -76,6 +76,14 @@ def is_on_outer_face(m1, field, face, foot):
     return inside
 
 
+@kernel
+def is_in_ground(m1, field, q, slack):
+    """Returns whether a point is in the ground or at most `slack` above its surface [m]."""
+    half_x, half_y, _, base = m1.hfield_size[field]
+    inside = fabs(q[0]) <= half_x and fabs(q[1]) <= half_y and q[2] >= -base
+    return inside and q[2] <= surface_height(m1, field, q[0], q[1]) + slack
+
+
 # ---- the way out of the ground ---------------------------------------------------------------------------------------
 @kernel
 def is_above_triangle(a, b, c, n, q):
@@ -201,6 +209,9 @@ def collide_triangle(m1, d1, field, r, c, half):
             for k, corners in ((0, (a, b, corner)), (1, (b, corner, a)), (2, (corner, a, b))):
                 opposite = across_triangle_edge(r, c, half, k)
                 within = within and is_within_edge(m1, field, opposite, corners, n, foot, q, slack)
+            # a point below a steep triangle may be in the air beside it
+            if within and dot(q - a, n) < 0.0:
+                within = is_in_ground(m1, field, q, slack)
             if within:
                 add_if_outermost(m1, d1, field, -lowest, i)
 

@@ -276,11 +276,11 @@ def collide_peak(m1, d1, field, r, c):
 def collide_outer_edge(m1, d1, field, wall, other):
     """Adds the contact of the shape and the edge between a wall and another one, or the bottom, to relief.*.
 
-    The shape's centre is beyond both.
+    The shape's centre is beyond one of them.
     Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.   Scratch: convex.*, shapes.*, what `closest` writes.
     """
     half_x, half_y, base = m1.hfield_size[field][0], m1.hfield_size[field][1], m1.hfield_size[field][3]
-    if faces_shape(m1, d1, field, wall) and faces_shape(m1, d1, field, other):
+    if faces_shape(m1, d1, field, wall) or faces_shape(m1, d1, field, other):
         sign, other_sign = 1.0 - 2.0 * (wall % 2), 1.0 - 2.0 * (other % 2)
         x, y = sign * half_x, other_sign * half_y
         r = m1.hfield_nrow[field] - 1 if other % 2 == 0 else 0
