@@ -297,6 +297,7 @@ def test_a_quadruped_stands_on_flat_fields_as_on_a_plane():
 
 # ---- against brute force -------------------------------------------------------------------------------------
 EXACT = 1e-7  # m of the distance; the search of this file ends at 1e-14 m^2
+FOLDED = 1e-8  # m between equal contacts of triangles that float32 heights fold, of which one is kept
 TIP = np.array([(0, 0, 0), (0.5, 0, 0), (0, 0.5, 0), (0, 0, 0.5), (0.3, 0.3, 0.3)])
 
 
@@ -382,7 +383,7 @@ def test_distances_are_exact(shape, land, count, rng):
             found = fl.query.geom_distance(model, data, 0, 1, 3.0)[0]
             np.testing.assert_allclose(found, core - radius, rtol=0, atol=EXACT)
             if core - radius < 0.4:
-                np.testing.assert_allclose(data.contact.dist.min(), found, rtol=0, atol=1e-12)
+                np.testing.assert_allclose(data.contact.dist.min(), found, rtol=0, atol=FOLDED)
 
 
 def prisms(model):
