@@ -189,7 +189,7 @@ def add_if_outermost(m1, d1, field, most, i):
 def collide_triangle(m1, d1, field, r, c, half):
     """Adds the contacts of the shape and a triangle of cell (r, c) to relief.*.
 
-    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.   Scratch: manifold.*, shapes.pos, shapes.mat.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.   Scratch: manifold.*, shapes.pos, shapes.mat.
     """
     a, b, corner = triangle_points(m1, field, r, c, half)
     n, _ = normalize3(cross(b - a, corner - a))
@@ -220,7 +220,7 @@ def collide_triangle(m1, d1, field, r, c, half):
 def collide_outer_face(m1, d1, field, face):
     """Adds the contacts of the shape and a wall or the bottom to relief.*, if the shape's centre is on its outer side.
 
-    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.   Scratch: manifold.*, shapes.pos, shapes.mat.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.   Scratch: manifold.*, shapes.pos, shapes.mat.
     """
     if faces_shape(m1, d1, field, face):
         p, n = outer_face(m1, field, face)

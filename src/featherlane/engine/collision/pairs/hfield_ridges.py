@@ -168,7 +168,7 @@ def turn_between_sides(d1, along, side0, side1):
 def collide_ridge(m1, d1, field, r, c, direction, count):
     """Adds the contacts of the shape and a ridge of `count` edges from a sample to relief.*.
 
-    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.
     Scratch: convex.*, feature.*, clip.*, manifold.*, shapes.*, what `closest` writes.
     """
     rows, columns = edge_step(direction)
@@ -255,7 +255,8 @@ def touches_peak(m1, field, r, c, p, n):
 def collide_peak(m1, d1, field, r, c):
     """Adds the contact of the shape and a peak to relief.*.
 
-    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.   Scratch: convex.*, shapes.*, what `closest` writes.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.
+    Scratch: convex.*, shapes.*, what `closest` writes.
     """
     p = sample_point(m1, field, r, c)
     if d1.shapes.type[1] == SPHERE:
@@ -277,7 +278,8 @@ def collide_outer_edge(m1, d1, field, wall, other):
     """Adds the contact of the shape and the edge between a wall and another one, or the bottom, to relief.*.
 
     The shape's centre is beyond one of them.
-    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.   Scratch: convex.*, shapes.*, what `closest` writes.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.
+    Scratch: convex.*, shapes.*, what `closest` writes.
     """
     half_x, half_y, base = m1.hfield_size[field][0], m1.hfield_size[field][1], m1.hfield_size[field][3]
     if faces_shape(m1, d1, field, wall) or faces_shape(m1, d1, field, other):
