@@ -1,4 +1,4 @@
-"""Height fields: contacts by hand, against MuJoCo and an independent solver, and bodies at rest on them."""
+"""Height fields: contacts by hand, against planes and brute force, and bodies that fall, slide and rest on them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from robots import wheels
 from sampling import in_ci
-from scenes.poses import collide, frames, oracle, random_quat, same_contacts
-
-DISTANCE = 1e-6  # the oracle's iterations on round shapes stop at about 1e-8
-# at a contact with an ellipsoid or a rim, a distance error e rotates the oracle's normal by sqrt(e)
-NORMAL = {"ellipsoid": 3e-3, "cylinder": 3e-3}
-SOLID = 1e-11  # polytopes converge to an exact face
-# MuJoCo 4.0.1 does not number a prism's corners, and takes a new corner for a known one: against a box or a hull it
-# stops early, at as little as a tenth of the depth.  With a margin it does not compare them.
-EXACT = 1e-9
+from scenes.poses import collide, frames, random_quat
 
 SHAPES = {
     "sphere": 'size=".3"',
@@ -125,9 +116,21 @@ def test_below_the_base_is_outside(shape):
     assert (found.dist < 0).all() and len(found) > 0
 
 
-def test_points_are_limited_to_the_capacity():
-    model = ground('type="box" size="1 1 .2"', np.full((30, 30), 0.5))
-    assert len(touch(model, (0, 0, 0.44))) == 50
+def test_dropped_contacts_are_counted_and_the_pair_is_named():
+    peaks = (np.indices((30, 30)) % 2).min(axis=0)  # 15 x 15 peaks
+    text = SCENE.format(shape='name="slab" type="box" size=".9 .9 .1"', nrow=30, ncol=30, margin=0, gap=0, damping=0)
+    mj = mujoco.MjModel.from_xml_string(text)
+    mj.hfield_data[:] = peaks.ravel()
+    model = fl.load(mj)
+    data, batch = fl.Data(model), fl.Batch(model, 9)
+    data.qpos[2] = batch.qpos[:, 2] = 0.599
+    batch.qpos[::2, 2] = 2.0
+    with pytest.warns(fl.CapacityWarning, match="contacts of geom #0 and geom 'slab' than the 50 of one pair"):
+        fl.forward(model, data)
+    assert data.ncon == 50 and data.status["contacts_full"] == 1
+    with pytest.warns(fl.CapacityWarning):
+        batch.forward()
+    np.testing.assert_array_equal(batch.status["contacts_full"], np.arange(9) % 2)
 
 
 def test_a_non_finite_pose_has_no_contacts():
@@ -140,82 +143,247 @@ def test_a_non_finite_pose_has_no_contacts():
         rows[...] = kept
 
 
-# ---- against MuJoCo and an independent solver ----------------------------------------------------------------
-def lowest(shape, size, n):
-    """Returns the least n . b of the points b of a shape in its frame; cylinders and spheres only."""
-    if shape == "cylinder":
-        return -size[1] * abs(n[2]) - size[0] * np.hypot(n[0], n[1])
-    assert shape in ("sphere", "pebble")
-    return -size[0]
+# ---- against planes ------------------------------------------------------------------------------------------
+PLANE = 1e-9  # of positions, normals and depths: the field rounds its corners, the plane its axis
+PLANE_SCENE = """
+<mujoco><asset><mesh name="tip" vertex="0 0 0  .5 0 0  0 .5 0  0 0 .5  .3 .3 .3"/></asset>
+<worldbody><body mocap="true"><geom type="plane" size="1 1 1" margin="{margin}"/></body>
+  <body><freejoint/><geom {shape}/></body></worldbody></mujoco>
+"""
 
 
-def separations(model, shape, x, R, normal):
-    """Returns the gaps between the planes across a normal that bound each prism and the shape, negative for overlaps.
-
-    Each is at most the signed distance, which is the largest gap over all normals.
-    """
-    field, own = R.reshape(2, 3, 3)
-    low = normal @ x[1] + lowest(shape, model.geom_size[1], own.T @ normal)
-    return low - np.array([((x[0] + prism @ field.T) @ normal).max() for prism in prisms(model)])
+def slope(n, rise):
+    """Returns heights (n, n) that rise from 1/4 along x and y, exact in float32; rise: 0 or 1."""
+    y, x = np.mgrid[0:n, 0:n]
+    return 0.25 + rise * (x + y / 2) / 64
 
 
-def compare(model, shape, x, R, width=8):
-    """Asserts MuJoCo's contacts, in its order, and returns their number.
-
-    MuJoCo's iteration can stop before the deepest point.  If a contact differs, the distance must be exact: a prism and
-    the shape have this gap across its normal, and a smaller one across MuJoCo's.
-    """
-    total = 0
-    for k, (ours, theirs) in enumerate(zip(collide(model, x, R, width), oracle(model, x, R), strict=True)):
-        assert len(ours) == len(theirs["dist"])
-        normals = np.abs(ours.frame[:, :3] - theirs["frame"][:, :3]).max(axis=1, initial=0)
-        differ = (np.abs(ours.dist - theirs["dist"]) > DISTANCE) | (normals > NORMAL.get(shape, DISTANCE))
-        for j in np.flatnonzero(differ):
-            gaps, other_gaps = (separations(model, shape, x[k], R[k], n[j, :3]) for n in (ours.frame, theirs["frame"]))
-            exact = np.abs(gaps - ours.dist[j]) < SOLID  # of prisms with a common edge
-            assert other_gaps[exact].min(initial=np.inf) < ours.dist[j] - SOLID
-        total += len(ours)
-    return total
-
-
-@pytest.mark.parametrize("margin", [EXACT, 0.05])
+@pytest.mark.parametrize("rise", [0, 1])
+@pytest.mark.parametrize("n", [2, 9, 25])
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_contacts_equal_mujoco(shape, margin, count, rng):
-    model = ground(SHAPES[shape], margin=margin)
-    x, R = frames(model, *poses(rng, count))
-    assert compare(model, shape, x, R) > 3 * count
+def test_a_flat_field_has_the_contacts_of_a_plane(shape, n, rise, rng):
+    """Covers every cell size, level and tilted, with and without a margin; of aligned and of random shapes."""
+    many = 12
+    for margin in (0.0, 0.1):
+        field = ground(SHAPES[shape], slope(n, rise), margin)
+        plane = fl.load(PLANE_SCENE.format(margin=margin, shape=SHAPES[shape]))
+        # of the surface: the slope times the elevation 0.5, per cell
+        normal = np.array([-rise * (n - 1) / 128 / 2.4, -rise * (n - 1) / 256 / 2, 1])
+        middle, normal = 0.125 + rise * (n - 1) / 128 * 0.75, normal / np.linalg.norm(normal)
+        tilt = np.zeros(4)
+        mujoco.mju_quatZ2Vec(tilt, normal)
+        quat = random_quat(rng, many)
+        quat[:4] = 1, 0, 0, 0
+        pos = np.column_stack([rng.uniform(-0.4, 0.4, (many, 2)), np.zeros(many)])
+        pos[:, 2] = middle - (pos[:, :2] @ normal[:2]) / normal[2]
+        pos += rng.uniform(-0.05, 0.4, (many, 1)) * normal
+        at_field = frames(field, [[(0, 0, 0), p] for p in pos], [[(1, 0, 0, 0), q] for q in quat])
+        at_plane = frames(plane, [[(0, 0, middle), p] for p in pos], [[tilt, q] for q in quat])
+        for ours, theirs in zip(collide(field, *at_field, 8), collide(plane, *at_plane, 8), strict=True):
+            assert len(ours) == len(theirs)
+            for point in theirs:
+                error = np.abs(ours.pos - point.pos).max(axis=1) + np.abs(ours.dist - point.dist)
+                error += np.abs(ours.frame[:, :3] - point.frame[:3]).max(axis=1)
+                assert error.min() < PLANE
 
 
-@pytest.mark.parametrize("margin", [0.0, 0.05])
-def test_a_small_sphere_has_the_contact_of_mujoco(margin, rng):
-    """Most centres are above the surface, in a prism or next to one: with and without a closed form."""
-    model = ground('size=".03"', margin=margin)
-    x, R = frames(model, *poses(rng, 1500, low=-0.3, high=0.5, wide=1.05))
-    assert compare(model, "pebble", x, R) > 1500
+FLAT_BODY = """
+<mujoco><option timestep=".002"/><asset><hfield name="ground" nrow="{n}" ncol="{n}" size="2 2 .1 .1"/>
+<mesh name="brick" vertex="-.1 -.06 -.05  .1 -.06 -.05  .1 .06 -.05  -.1 .06 -.05
+  -.1 -.06 .05  .1 -.06 .05  .1 .06 .05  -.1 .06 .05"/>
+</asset><worldbody><geom {ground} condim="{condim}" solref="{solref}"/><body><freejoint/>
+<geom {shape} mass="{mass}" condim="{condim}" solref="{solref}"/></body></worldbody></mujoco>
+"""
 
 
-def test_parameters_are_mixed_as_for_other_pairs(rng):
-    model = ground(SHAPES["sphere"] + ' friction=".5 .1 .1" solref=".03 1"', gap=0.1)
-    x, R = frames(model, *poses(rng, 20))
-    for ours, theirs in zip(collide(model, x, R, 1), oracle(model, x, R), strict=True):
-        same_contacts(ours, theirs, DISTANCE)
+def on_ground(shape, n, model="convex", condim=3, solref=".02 1", mass=1.0):
+    """Returns a model of a body on a flat field of n x n samples, or on a plane for n = 0."""
+    kind = 'type="hfield" hfield="ground"' if n else 'type="plane" size="1 1 1"'
+    text = FLAT_BODY.format(n=n or 2, ground=kind, shape=shape, condim=condim, solref=solref, mass=mass)
+    loaded = fl.load(text)
+    loaded.opt.contact_model = model
+    return loaded
 
 
-def least_overlap(A, B):
-    """Returns the signed distance of overlapping polytopes over all separating axes: -depth, from A to B."""
-    axes = []
-    for P, sign in ((A, 1.0), (B, -1.0)):
-        for i, j, k in itertools.combinations(range(len(P)), 3):
-            n = np.cross(P[j] - P[i], P[k] - P[i])
-            heights = (P - P[i]) @ n
-            axes += [sign * s * n for s in (1, -1) if (s * heights <= 1e-12).all()]
-    edges = [[P[i] - P[j] for i, j in itertools.combinations(range(len(P)), 2)] for P in (A, B)]
-    axes += [s * np.cross(a, b) for a, b in itertools.product(*edges) for s in (1, -1)]
-    axes = np.array(axes)
-    length = np.linalg.norm(axes, axis=1)
-    axes = axes[length > 1e-9] / length[length > 1e-9, None]
-    return ((B @ axes.T).min(axis=0) - (A @ axes.T).max(axis=0)).max()
+SLIDERS = ('type="box" size=".1 .06 .05"', 'type="cylinder" size=".05 .1" euler="0 90 0"')
+SLIDERS += ('type="capsule" size=".05 .1" euler="0 90 0"', 'type="mesh" mesh="brick"')
+STRAIGHT, STRAIGHT_SINGLE = 1e-6, 1e-3  # m, m/s
+
+
+@pytest.mark.parametrize("model", ["convex", "coulomb", "lcp"])
+def test_bodies_slide_straight_on_a_flat_field(model):
+    for shape, n in itertools.product(SLIDERS, (3, 101)):
+        for precision, straight in ((np.float64, STRAIGHT), (np.float32, STRAIGHT_SINGLE)):
+            batch = fl.Batch(on_ground(shape, n, model, condim=1), 1, dtype=precision)
+            batch.qpos[:, :3], batch.qvel[:, :2] = (-0.513, 0.027, 0.05), (1.0, 0.3)
+            batch.step(nstep=250)
+            np.testing.assert_allclose(batch.qvel[0, :2], (1.0, 0.3), rtol=0, atol=straight)
+            assert batch.ncon[0] == (4 if "box" in shape or "mesh" in shape else 2)
+
+
+@pytest.mark.parametrize("model", ["convex", "coulomb", "lcp"])
+def test_balls_that_land_on_a_flat_field_go_straight_up(model, rng):
+    places = 200
+    for n, speed in itertools.product((2, 41), (2.0, 3.0)):
+        batch = fl.Batch(on_ground('size=".03"', n, model), places)
+        batch.qpos[:, :2] = rng.uniform(-0.8, 0.8, (places, 2))
+        batch.qpos[:, 2], batch.qvel[:, 2] = 0.031, -speed
+        for _ in range(50):
+            batch.step()
+            assert np.abs(batch.qvel[:, :2]).max() < STRAIGHT
+
+
+def test_a_bouncing_ball_has_the_energy_of_one_on_a_plane():
+    energy = []
+    for n in (0, 2, 41):
+        model = on_ground('size=".05"', n, solref="-50000 0")
+        data = fl.Data(model)
+        data.qpos[:3] = 0.013, 0.027, 0.3
+        seen = []
+        for _ in range(500):
+            fl.step(model, data)
+            seen.append(9.81 * data.qpos[2] + 0.5 * data.qvel[:3] @ data.qvel[:3])
+        energy.append(seen)
+    np.testing.assert_allclose(energy[1:], [energy[0]] * 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["convex", "coulomb", "lcp"])
+@pytest.mark.parametrize("n", [3, 201])
+def test_a_box_rests_on_a_flat_field(model, n):
+    loaded = on_ground('type="box" size=".12 .06 .02"', n, model, mass=50.0)
+    data = fl.Data(loaded)
+    data.qpos[:3] = 0.013, 0.017, 0.0199
+    fl.step(loaded, data, 500)
+    assert data.ncon == 4 and np.abs(data.qvel).max() < 1e-7
+    force = sum(fl.query.contact_force(loaded, data, i)[0] for i in range(4))
+    np.testing.assert_allclose(force, 490.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["convex", "coulomb", "lcp"])
+@pytest.mark.parametrize("n", [3, 201])
+def test_a_fast_thin_plate_does_not_fall_through(model, n):
+    loaded = on_ground('type="box" size=".1 .1 .001"', n, model)
+    data = fl.Data(loaded)
+    data.qpos[:3], data.qvel[2] = (0.013, 0.027, 0.011), -10.0
+    fl.step(loaded, data, 1000)
+    np.testing.assert_allclose(data.qpos[2], 0.001, rtol=0, atol=2e-4)
+    assert np.abs(data.qvel).max() < 1e-3
+
+
+LEG = """<body pos="{x} {y} 0" euler="0 30 0"><joint axis="0 1 0" damping="1" stiffness="80"/>
+<geom type="capsule" size=".02" fromto="0 0 0 0 0 -.2" mass=".8"/><body pos="0 0 -.2" euler="0 -60 0">
+<joint axis="0 1 0" damping="1" stiffness="80"/><geom type="capsule" size=".012" fromto="0 0 0 0 0 -.18" mass=".2"/>
+<geom size=".022" pos="0 0 -.2" mass=".06"/></body></body>"""
+LEGS = "".join(LEG.format(x=x, y=y) for x in (0.18, -0.18) for y in (0.1, -0.1))
+
+
+def test_a_quadruped_stands_on_flat_fields_as_on_a_plane():
+    stands = []
+    for n in (0, 3, 41, 201):
+        kind = 'type="hfield" hfield="ground"' if n else 'type="plane" size="1 1 1"'
+        model = fl.load(f"""<mujoco>
+          <asset><hfield name="ground" nrow="{n or 2}" ncol="{n or 2}" size="2 2 .1 .1"/></asset>
+          <worldbody><geom {kind}/>
+            <body pos=".013 .027 .4"><freejoint/><geom type="box" size=".2 .08 .05" mass="5"/>{LEGS}</body>
+          </worldbody></mujoco>""")
+        data = fl.Data(model)
+        fl.step(model, data, 1500)
+        stands.append((data.ncon, data.qpos.copy(), data.qvel.copy(), data.qfrc_constraint.copy()))
+    for ncon, *state in stands[1:]:
+        assert ncon == stands[0][0] == 4
+        for ours, theirs in zip(state, stands[0][1:], strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=STRAIGHT)
+
+
+# ---- against brute force -------------------------------------------------------------------------------------
+EXACT = 1e-7  # m of the distance; the search of this file ends at 1e-14 m^2
+FOLDED = 1e-8  # m between equal contacts of triangles that float32 heights fold, of which one is kept
+TIP = np.array([(0, 0, 0), (0.5, 0, 0), (0, 0.5, 0), (0, 0, 0.5), (0.3, 0.3, 0.3)])
+
+
+def support(shape, size):
+    """Returns (the farthest point of a shape's core along u, as a function, and the radius around the core)."""
+    corners = {"sphere": np.zeros((1, 3)), "capsule": np.outer((-1, 1), (0, 0, size[1])), "mesh": TIP}
+    corners["box"] = np.array(list(itertools.product((-1, 1), repeat=3))) * size
+    if shape in corners:
+        points = corners[shape]
+        return (lambda u: points[np.argmax(points @ u)]), size[0] if shape in ("sphere", "capsule") else 0.0
+    if shape == "ellipsoid":
+        return (lambda u: size * size * u / np.linalg.norm(size * u)), 0.0
+    return (lambda u: np.array([*size[0] * u[:2] / np.hypot(*u[:2]), np.copysign(size[1], u[2])])), 0.0
+
+
+def least_norm(farthest):
+    """Returns the least norm in a convex set, given its farthest point along u: Wolfe's algorithm."""
+    x = farthest(np.array([0.3, 0.2, 1.0]))
+    points, weights = [x], np.ones(1)
+    for _ in range(200):
+        point = farthest(-x)
+        if x @ x - x @ point <= 1e-14:
+            break
+        points.append(point)
+        weights = np.append(weights, 0.0)
+        while True:
+            matrix = np.array(points).T
+            system = np.block([[matrix.T @ matrix, np.ones((len(points), 1))], [np.ones((1, len(points))), 0]])
+            affine = np.linalg.lstsq(system, [0.0] * len(points) + [1.0], rcond=1e-15)[0][:-1]
+            negative = affine <= 1e-14
+            if not negative.any():
+                weights = affine
+                break
+            part = (weights[negative] / np.maximum(weights[negative] - affine[negative], 1e-300)).min()
+            weights = weights + min(part, 1.0) * (affine - weights)
+            kept = weights > 1e-14
+            if kept.all():
+                kept[np.argmin(weights)] = False
+            points, weights = [p for p, k in zip(points, kept, strict=True) if k], weights[kept] / weights[kept].sum()
+        x = np.array(points).T @ weights
+    return np.linalg.norm(x)
+
+
+def exact_distance(model, data, shape):
+    """Returns the distance of a shape's core from the field, and the radius around the core."""
+    farthest, radius = support(shape, model.geom_size[1])
+    pos, R = data.geom_xpos[1], data.geom_xmat[1].reshape(3, 3)
+    extents = [pos + R @ farthest(R.T @ (sign * axis)) for sign in (-1, 1) for axis in np.eye(3)]
+    low, high = (np.array([extents[3 * s + k][k] for k in range(3)]) for s in (0, 1))
+    found = []
+    for prism in prisms(model):
+        gap = np.maximum(0, np.maximum(prism.min(axis=0) - high, low - prism.max(axis=0)))
+        found.append((np.linalg.norm(gap), prism))
+    least = np.inf
+    for bound, prism in sorted(found, key=lambda pair: pair[0]):
+        if bound >= least:
+            break
+        least = min(least, least_norm(lambda u, p=prism: pos + R @ farthest(R.T @ u) - p[np.argmin(p @ u)]))
+    return least, radius
+
+
+def lands(name):
+    """Returns heights (9, 11) of a ridge, a valley, stairs, or random ground."""
+    x = np.mgrid[0:9, 0:11][1]
+    known = {"ridge": 1 - np.abs(x - 5) / 5, "valley": np.abs(x - 5) / 5, "stairs": np.floor(x / 3) / 4}
+    return known.get(name, np.random.default_rng(1).uniform(size=(9, 11)))
+
+
+@pytest.mark.parametrize("land", ["ridge", "valley", "stairs", "random"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("count", [3, pytest.param(100, marks=pytest.mark.slow)])
+def test_distances_are_exact(shape, land, count, rng):
+    """The nearest contact within a margin has the distance of `geom_distance`, also next to the field."""
+    model = ground(SHAPES[shape], lands(land), margin=0.4)
+    data = fl.Data(model)
+    compared = 0
+    while compared < count:
+        data.qpos[:] = *rng.uniform((-1.3, -1.1, 0.2), (1.3, 1.1, 1.0)), *random_quat(rng, 1)[0]
+        fl.forward(model, data)
+        core, radius = exact_distance(model, data, shape)
+        if core > 1e-3:
+            compared += 1
+            found = fl.query.geom_distance(model, data, 0, 1, 3.0)[0]
+            np.testing.assert_allclose(found, core - radius, rtol=0, atol=EXACT)
+            if core - radius < 0.4:
+                np.testing.assert_allclose(data.contact.dist.min(), found, rtol=0, atol=FOLDED)
 
 
 def prisms(model):
@@ -233,24 +401,38 @@ def prisms(model):
         yield corners([(r, c), (r + 1, c + 1), (r, c + 1)])
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(100, marks=pytest.mark.slow)])
-def test_depth_of_a_box_is_the_least_overlap(count, rng):
-    model = ground(SHAPES["box"])
-    pos, quat = poses(rng, count, 0.3, 0.6, 1.0)
-    pos[:, 1] -= pos[:, 0]
-    pos[:, 0], quat[:, 0] = 0, (1, 0, 0, 0)
-    pos[:, 1] = np.column_stack([rng.uniform(-1, 1, (count, 2)), rng.uniform(0.3, 0.6, count)])
-    x, R = frames(model, pos, quat)
-    signs = np.array(list(itertools.product((-1, 1), repeat=3)))
-    for ours, p, Q in zip(collide(model, x, R, 1), x[:, 1], R[:, 1], strict=True):
-        box = p + (signs * model.geom_size[1]) @ Q.reshape(3, 3).T
-        near = [
-            c
-            for c in prisms(model)
-            if (c.min(axis=0) <= box.max(axis=0)).all() and (c.max(axis=0) >= box.min(axis=0)).all()
-        ]
-        depths = [least_overlap(prism, box) for prism in near]
-        np.testing.assert_allclose(ours.dist, [d for d in depths if d <= 0], rtol=0, atol=SOLID)
+# ---- ridges and valleys --------------------------------------------------------------------------------------
+ROOF = 0.5 - np.abs(np.mgrid[0:9, 0:11][1] - 5) / 16  # exact in float32; slopes of 1 / 32 per 0.24 m
+
+
+def test_a_box_on_a_roof_touches_the_ridge_in_two_points():
+    found = touch(ground(SHAPES["box"], ROOF), (0.0, 0.1, 0.25 + 0.249))
+    np.testing.assert_allclose(sorted(found.pos[:, 1]), (-0.1, 0.3), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(found.dist, -0.001, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.frame[:, :3], [(0, 0, 1)] * 2, rtol=0, atol=1e-12)
+
+
+def test_a_ball_in_a_valley_touches_both_sides():
+    found = touch(ground(SHAPES["sphere"], 0.5 - ROOF), (0.0, 0.11, 0.3 * np.hypot(1, 1 / 7.68) - 0.001))
+    assert len(found) == 2
+    normal = np.array([1, 0, 7.68]) / np.hypot(1, 7.68)
+    np.testing.assert_allclose(sorted(found.frame[:, 0]), (-normal[0], normal[0]), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.dist, -0.001 * normal[2], rtol=0, atol=1e-12)
+
+
+def test_a_box_next_to_a_step_is_not_thrown_up():
+    """Its corner is deep below the upper tread, and 1 mm beyond the foot of the riser."""
+    heights = np.where(np.mgrid[0:9, 0:11][1] >= 6, 1.0, 0.0)
+    found = touch(ground(SHAPES["box"], heights), (-0.299, 0.05, 0.2499))
+    assert len(found) >= 4 and found.dist.min() > -0.001
+
+
+def test_a_peak_that_passed_through_a_plate_holds_it():
+    heights = np.zeros((9, 11))
+    heights[4, 5] = 1.0
+    found = touch(ground('type="box" size=".3 .3 .001"', heights), (0.0, 0.0, 0.48))
+    np.testing.assert_allclose(found.frame[:, :3], [(0, 0, 1)], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.dist, -0.021, rtol=0, atol=1e-9)
 
 
 def test_results_do_not_depend_on_the_tile(rng):
@@ -308,68 +490,3 @@ def test_no_pose_yields_non_finite_values(shape, count, rng, monkeypatch):
         quat[::3, 1] = 1, 0, 0, 0
         for points in collide(model, *frames(model, pos, quat), 8):
             check(points, 50)
-
-
-# ---- bodies at rest -----------------------------------------------------------------------------------------
-REST = 1e-9  # six seconds of rolling into a hollow, all contacts equal to 1e-12
-CREEP = 2e-3  # m/s, rad/s: soft friction creeps under weight, also in MuJoCo
-
-
-@pytest.mark.parametrize("shape", ["sphere", "capsule", "box"])
-def test_rest_pose_on_a_rough_field_equals_mujoco(shape):
-    heights = np.random.default_rng(3).uniform(0.3, 0.7, size=(9, 11))
-    model = ground(SHAPES[shape] + ' mass="1"', heights, margin=EXACT, damping=2.0)
-    data, mj = fl.Data(model), model.to_mujoco()
-    mj.opt.timestep = model.opt.timestep = 0.004
-    mj.opt.tolerance = 1e-13  # if a step gains little its solver stops with a larger gradient than ours
-    theirs = mujoco.MjData(mj)
-    data.qpos[:7] = theirs.qpos[:7] = 0.1, 0.2, 0.8, 0.9, 0.3, 0.1, 0.2
-    data.qpos[3:] = theirs.qpos[3:] = theirs.qpos[3:7] / np.linalg.norm(theirs.qpos[3:7])
-    fl.step(model, data, 1500)
-    for _ in range(1500):
-        mujoco.mj_step(mj, theirs)
-    assert np.abs(data.qvel).max() < CREEP
-    np.testing.assert_allclose(data.qpos, theirs.qpos, rtol=0, atol=REST)
-    np.testing.assert_allclose(data.qfrc_constraint[2], 9.81, rtol=1e-3)
-
-
-def escape_terrain(res, size, rng):
-    """Returns the heights of dm_control's quadruped escape: a bowl, roughened by smooth bumps."""
-    y, x = np.ogrid[-1 : 1 : res * 1j, -1 : 1 : res * 1j]
-    bowl = 0.5 - np.cos(2 * np.pi * np.clip(np.hypot(x, y), 0.04, 1)) / 2
-    n = int(2 * size / 2)
-    bumps, at = rng.uniform(0.15, 1, (n, n)), np.linspace(0, n - 1, res)
-    rows = np.array([np.interp(at, np.arange(n), row) for row in bumps])
-    return bowl * np.array([np.interp(at, np.arange(n), column) for column in rows.T]).T
-
-
-def test_quadruped_stands_in_its_terrain_as_in_mujoco(rng):
-    spec = mujoco.MjSpec.from_file(str(wheels.model_path("dm_control/quadruped")))
-    for element in (*spec.equalities, *spec.tendons, *spec.actuators, *spec.sensors):
-        spec.delete(element)
-    for geom in spec.geoms:
-        terrain = geom.name == "terrain"
-        geom.contype, geom.conaffinity = (
-            (2, 0) if terrain else (0, 0 if geom.type == mujoco.mjtGeom.mjGEOM_PLANE else 2)
-        )
-        geom.margin = EXACT
-    spec.option.ccd_tolerance, spec.option.ccd_iterations = 1e-12, 200
-    mj = spec.compile()
-    mj.hfield_data[:] = escape_terrain(mj.hfield_nrow[0], mj.hfield_size[0, 0], rng).ravel()
-    model = fl.load(mj)
-    data, theirs = fl.Data(model), mujoco.MjData(mj)
-    met = 0
-    for _ in range(20):
-        data.qpos[:] = model.qpos0
-        data.qpos[7:] += rng.uniform(-0.5, 0.5, model.nq - 7)
-        data.qpos[:2] = rng.uniform(-20, 20, 2)
-        row, column = (np.round((data.qpos[:2] / 30 + 1) * 100).astype(int))[::-1]
-        data.qpos[2] = 5 * model.hfield_data.reshape(201, 201)[row, column] + rng.uniform(0, 0.4)
-        theirs.qpos[:] = data.qpos
-        mujoco.mj_forward(mj, theirs)
-        fl.forward(model, data)
-        found, met = data.contact, met + data.ncon
-        np.testing.assert_array_equal(found.geom, theirs.contact.geom)
-        np.testing.assert_allclose(found.dist, theirs.contact.dist, rtol=0, atol=DISTANCE)
-        assert np.abs(found.frame[:, :3] - theirs.contact.frame[:, :3]).max(initial=0) < NORMAL["ellipsoid"]
-    assert met > 100

@@ -370,8 +370,8 @@ of contact points. Each pair is listed once, on or above the diagonal. A pair wi
 - **convex**: The algorithm GJK computes the distance of separate shapes. The algorithm EPA computes the depth of
   overlapping shapes. Newton's method refines the normal of curved shapes. The contact points lie on the touching faces,
   edges and caps. If the flag `multiccd` is disabled, the pair has one contact point, as in MuJoCo.
-- **heights**: The height field consists of triangular prisms. Each prism below the other shape collides with this shape
-  by the method *convex*.
+- **heights**: The surface of the height field consists of triangles. The other shape touches each triangle as it
+  touches a plane. It touches ridges and peaks by the method *convex*. At most 50 points remain, the deepest ones.
 - **minimized**: A gradient descent from each of several starting points searches for a point inside both shapes. Each
   such point is a contact point, as in MuJoCo. The descent uses the [signed distance
   field](contact.md#signed-distance-fields) of each shape.

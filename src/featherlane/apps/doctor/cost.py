@@ -63,7 +63,7 @@ def detailed(examined: ExaminedModel) -> Iterator[Sign]:
             yield Sign("geom", int(g), seen, "set maxhullvert of the mesh, or use a coarser collision mesh")
 
 
-@check("heights-many", NOTE, "each of these pairs tests every prism of the height field below the geom")
+@check("heights-many", NOTE, "each of these pairs tests every triangle of the height field below the geom")
 def many_height_fields(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds models with more than 50 pairs with height fields."""
     n = pairs_like(examined, HFIELD, SPHERE)

@@ -1,8 +1,8 @@
 """Computes the signed distance of two geoms in every world, for `geom_distance`.
 
 Two convex shapes use `closest`, signed distance fields `field_distance`.  A plane uses the lowest point of the shape
-(of the hull, for an SDF geom), a height field the nearest of the contacts within the limit.  A pair is computed with the lower geom type
-first; the result is flipped afterwards if necessary.
+(of the hull, for an SDF geom), a height field the nearest of the contacts within the limit.  A pair is computed with
+the lower geom type first; the result is flipped afterwards if necessary.
 
 m1 and d1 are the model and the data of one world.  shapes.*[0] and shapes.*[1] are the two shapes; convex.dist,
 convex.normal (from the first to the second shape) and convex.witness, the two nearest points, are the result.

@@ -182,6 +182,8 @@ FIELDS = (
     _relief.scalar("dist", "nmanifold", "m", "distances of the contacts"),
     _relief.rows(Vec3, "pos", "nmanifold", "m", "positions of the contacts", shared=True),
     _relief.rows(Vec3, "normal", "nmanifold", "1", "normals, from the field to the shape", shared=True),
+    _relief.rows(Vec3, "low", "", "m", "lower corner of the shape's bounding box, enlarged by the limit", shared=True),
+    _relief.rows(Vec3, "high", "", "m", "upper corner of this box", shared=True),
     _relief.rows(Vec3, "origin", "", "m", "centre of the field in the world", shared=True),
     _relief.rows(Mat3, "axes", "", "1", "orientation of the field in the world", shared=True),
     # scratch memory of general convex pairs: one pair of shapes at a time, in the frame of the first

@@ -67,7 +67,7 @@ def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
 
     Reads:  geom_xpos, geom_xmat, geom_rbound, narrow.near, recall_address.
     Writes: con_dist, con_pos, con_frame, con_point, con_present from slot `first` on; ncon_slot, con_overflow;
-            full_pair, if a world has more contacts than nmanifold; shapes.*, manifold.*, narrow.*, recall.*.
+            full_pair, if a world's contacts of a height field do not fit; shapes.*, manifold.*, narrow.*, recall.*.
     """
     d.narrow.limit[0] = detection_distance(m, d, pair_id, geom1, geom2)
     # a positive number that is unique for each pair of geoms

@@ -24,29 +24,40 @@ Source: the surface, its triangles and the base are those of MuJoCo's mjc_Convex
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.broad.heights import sample_height
 from featherlane.engine.collision.convex.support import look_from_first
-from featherlane.engine.collision.pairs.hfield_faces import FACES, collide_outer_face, collide_triangle
+from featherlane.engine.collision.pairs.hfield_faces import (
+    FACES,
+    collide_outer_face,
+    collide_triangle,
+    is_outside,
+)
 from featherlane.engine.collision.pairs.hfield_grid import cells_between, triangle_corner
 from featherlane.engine.collision.pairs.hfield_plane import farthest_along
 from featherlane.engine.collision.pairs.hfield_ridges import collide_outer_edge, collide_ridges
 
 
 @kernel
-def extent_along(m1, d1, axis):
-    """Returns (lowest, highest): the extent of the shape along an axis of the field, enlarged by the limit."""
+def set_extent(m1, d1):
+    """Sets relief.low and relief.high: corners of the shape's bounding box in the field's frame, enlarged by the limit.
+
+    A negative limit does not reduce the box: what is deep in the ground may be at the shape's side.
+    """
     one = 1.0 + 0.0 * d1.shapes.limit[0]
-    u = Vec3(one if k == axis else 0.0 * one for k in range(3))
-    limit = d1.shapes.limit[0]
-    return -farthest_along(m1, d1, -u) - limit, farthest_along(m1, d1, u) + limit
+    zero = 0.0 * one
+    limit = fmax(d1.shapes.limit[0], 0.0)
+    x, y, z = Vec3(one, zero, zero), Vec3(zero, one, zero), Vec3(zero, zero, one)
+    low = Vec3(farthest_along(m1, d1, -x), farthest_along(m1, d1, -y), farthest_along(m1, d1, -z))
+    high = Vec3(farthest_along(m1, d1, x), farthest_along(m1, d1, y), farthest_along(m1, d1, z))
+    d1.relief.low[0] = Vec3(-low[k] - limit for k in range(3))
+    d1.relief.high[0] = Vec3(high[k] + limit for k in range(3))
 
 
 @kernel
 def cells_under(m1, d1, field):
-    """Returns (rows, columns): (first, end) of the rows and columns of cells within the limit of the shape."""
-    x0, x1 = extent_along(m1, d1, 0)
-    y0, y1 = extent_along(m1, d1, 1)
+    """Returns (rows, columns): (first, end) of the rows and columns of cells under the shape's bounding box."""
+    low, high = d1.relief.low[0], d1.relief.high[0]
     return (
-        cells_between(y0, y1, m1.hfield_size[field][1], m1.hfield_nrow[field] - 1),
-        cells_between(x0, x1, m1.hfield_size[field][0], m1.hfield_ncol[field] - 1),
+        cells_between(low[1], high[1], m1.hfield_size[field][1], m1.hfield_nrow[field] - 1),
+        cells_between(low[0], high[0], m1.hfield_size[field][0], m1.hfield_ncol[field] - 1),
     )
 
 
@@ -59,10 +70,9 @@ def top_of_triangle(m1, field, r, c, half):
 
 
 @kernel
-def collide_triangles(m1, d1, field):
-    """Adds the contacts of the shape and the triangles under it."""
-    rows, columns = cells_under(m1, d1, field)
-    lowest, _ = extent_along(m1, d1, 2)
+def collide_triangles(m1, d1, field, rows, columns):
+    """Adds the contacts of the shape and the triangles of these cells, which are (first, end) of rows and columns."""
+    lowest = d1.relief.low[0][2]
     for r in range(rows[0], rows[1]):
         for c in range(columns[0], columns[1]):
             for half in range(2):
@@ -84,7 +94,7 @@ def collide_outside(m1, d1, field):
 
 @kernel
 def to_field_frame(d1):
-    """Stores the pose of the field in relief.origin and relief.axes, and sets that of the shape in the field's frame."""
+    """Stores the field's pose in relief.origin and relief.axes; sets the shape's pose in the frame of the field."""
     look_from_first(d1)  # writes convex.pos, convex.mat
     d1.relief.origin[0] = d1.shapes.pos[0]
     d1.relief.axes[0] = d1.shapes.mat[0]
@@ -94,12 +104,10 @@ def to_field_frame(d1):
 
 @kernel
 def is_off_field(m1, d1, field):
-    """Returns whether the shape is farther than the limit from the box around the field, along one of its axes."""
-    x0, x1 = extent_along(m1, d1, 0)
-    y0, y1 = extent_along(m1, d1, 1)
-    z0, z1 = extent_along(m1, d1, 2)
+    """Returns whether the shape's bounding box is apart from the box around the field, along one of its axes."""
+    low, high = d1.relief.low[0], d1.relief.high[0]
     sx, sy, top, base = m1.hfield_size[field]
-    return x0 > sx or x1 < -sx or y0 > sy or y1 < -sy or z0 > top or z1 < -base
+    return low[0] > sx or high[0] < -sx or low[1] > sy or high[1] < -sy or low[2] > top or high[2] < -base
 
 
 @stage
@@ -107,19 +115,24 @@ def surface_contacts(m1, d1):
     """Computes the contacts of the height field and the shape in relief.*, in the frame of the field.
 
     Reads:  shapes.*, hfield_*, hull_*, relief.nearest.
-    Writes: relief.*.
+    Writes: relief.*, shapes.limit.
     Scratch: shapes.*, convex.*, manifold.*, feature.*, clip.*, what `closest` writes.
     Cost:   O(cells under the shape's bounding rectangle).
     """
     field = d1.shapes.data[0]
     d1.relief.count[0], d1.relief.full[0] = 0, 0
     to_field_frame(d1)
+    set_extent(m1, d1)
     if not is_off_field(m1, d1, field):
-        collide_triangles(m1, d1, field)
-        collide_outside(m1, d1, field)
         rows, columns = cells_under(m1, d1, field)
-        lowest, _ = extent_along(m1, d1, 2)
-        collide_ridges(m1, d1, field, rows, columns, lowest)
+        collide_triangles(m1, d1, field, rows, columns)
+        if is_outside(m1, d1, field):
+            collide_outside(m1, d1, field)
+        if d1.relief.nearest[0] == 1:
+            # the limit is now the distance of the nearest triangle
+            set_extent(m1, d1)
+            rows, columns = cells_under(m1, d1, field)
+        collide_ridges(m1, d1, field, rows, columns)
 
 
 @stage

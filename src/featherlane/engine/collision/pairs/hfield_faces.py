@@ -58,6 +58,14 @@ def faces_shape(m1, d1, field, face):
 
 
 @kernel
+def is_outside(m1, d1, field):
+    """Returns whether the shape's centre is beyond a wall or below the bottom."""
+    half_x, half_y, _, base = m1.hfield_size[field]
+    x, y, z = d1.shapes.pos[1]
+    return fabs(x) > half_x or fabs(y) > half_y or z < -base
+
+
+@kernel
 def is_on_outer_face(m1, field, face, foot):
     """Returns whether a point of the plane of a wall or of the bottom is on the field."""
     half_x, half_y, base = m1.hfield_size[field][0], m1.hfield_size[field][1], m1.hfield_size[field][3]
@@ -66,6 +74,14 @@ def is_on_outer_face(m1, field, face, foot):
     if face != FACES:
         inside = inside and foot[2] >= -base and foot[2] <= surface_height(m1, field, foot[0], foot[1])
     return inside
+
+
+@kernel
+def is_in_ground(m1, field, q, slack):
+    """Returns whether a point is in the ground or at most `slack` above its surface [m]."""
+    half_x, half_y, _, base = m1.hfield_size[field]
+    inside = fabs(q[0]) <= half_x and fabs(q[1]) <= half_y and q[2] >= -base
+    return inside and q[2] <= surface_height(m1, field, q[0], q[1]) + slack
 
 
 # ---- the way out of the ground ---------------------------------------------------------------------------------------
@@ -92,7 +108,7 @@ def leaves_elsewhere(m1, d1, field, q, depth, most):
     near = (1.0 - SHALLOWER) * depth - 4.0 * rounding_of_heights(m1, field)
     less = (1.0 - SHALLOWER) * most
     leaves = False
-    for face in range(FACES + 1):
+    for face in range(FACES + 1 if is_outside(m1, d1, field) else 0):
         if faces_shape(m1, d1, field, face):
             p, n = outer_face(m1, field, face)
             below = dot(p - q, n)
@@ -144,7 +160,8 @@ def is_within_edge(m1, field, opposite, corners, n, foot, q, slack):
     """
     start, end, third = corners
     edge = end - start
-    within = dot(cross(n, edge), foot - start) >= -slack * norm3(edge)
+    length = fabs(edge[0]) + fabs(edge[1]) + fabs(edge[2])  # at most sqrt(3) times the length, without a root
+    within = dot(cross(n, edge), foot - start) >= -slack * length
     if not within and has_sample(m1, field, opposite[0], opposite[1]) and dot(q - start, n) < 0.0:
         other = sample_point(m1, field, opposite[0], opposite[1])
         if other[2] + third[2] - start[2] - end[2] > rounding_of_heights(m1, field):
@@ -172,7 +189,7 @@ def add_if_outermost(m1, d1, field, most, i):
 def collide_triangle(m1, d1, field, r, c, half):
     """Adds the contacts of the shape and a triangle of cell (r, c) to relief.*.
 
-    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.   Scratch: manifold.*, shapes.pos, shapes.mat.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.   Scratch: manifold.*, shapes.pos, shapes.mat.
     """
     a, b, corner = triangle_points(m1, field, r, c, half)
     n, _ = normalize3(cross(b - a, corner - a))
@@ -192,6 +209,9 @@ def collide_triangle(m1, d1, field, r, c, half):
             for k, corners in ((0, (a, b, corner)), (1, (b, corner, a)), (2, (corner, a, b))):
                 opposite = across_triangle_edge(r, c, half, k)
                 within = within and is_within_edge(m1, field, opposite, corners, n, foot, q, slack)
+            # a point below a steep triangle may be in the air beside it
+            if within and dot(q - a, n) < 0.0:
+                within = is_in_ground(m1, field, q, slack)
             if within:
                 add_if_outermost(m1, d1, field, -lowest, i)
 
@@ -200,7 +220,7 @@ def collide_triangle(m1, d1, field, r, c, half):
 def collide_outer_face(m1, d1, field, face):
     """Adds the contacts of the shape and a wall or the bottom to relief.*, if the shape's centre is on its outer side.
 
-    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.   Scratch: manifold.*, shapes.pos, shapes.mat.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.   Scratch: manifold.*, shapes.pos, shapes.mat.
     """
     if faces_shape(m1, d1, field, face):
         p, n = outer_face(m1, field, face)

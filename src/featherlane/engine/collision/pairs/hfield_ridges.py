@@ -102,11 +102,20 @@ def side_of_ridge(m1, field, r, c, direction, which, along):
 
 
 @kernel
-def is_reached(m1, d1, p, along, side):
-    """Returns whether the shape comes within the limit of the plane of a ridge's side; `side` points down this side."""
-    n = cross(along, side)
-    n = n if n[2] >= 0.0 else -n
-    return n[2] <= 0.0 or height_over(m1, d1, p, n) <= d1.shapes.limit[0]
+def is_reached(m1, d1, p, side0, side1, along):
+    """Returns whether the shape is within the limit of a ridge's two sides, and of the plane between them.
+
+    The distance from the ridge is at least the height over each plane through the ridge that is above both sides.
+    p, along: a point of the ridge and its direction; side0, side1: unit vectors down the sides.
+    """
+    n0, n1 = cross(along, side0), cross(along, side1)
+    n0, n1 = (n0 if dot(n0, side1) <= 0.0 else -n0), (n1 if dot(n1, side0) <= 0.0 else -n1)
+    between, _ = normalize3(n0 + n1)
+    limit = d1.shapes.limit[0]
+    reached = True
+    for n in (n0, n1, between):
+        reached = reached and height_over(m1, d1, p, n) <= limit
+    return reached
 
 
 @kernel
@@ -159,44 +168,64 @@ def turn_between_sides(d1, along, side0, side1):
 def collide_ridge(m1, d1, field, r, c, direction, count):
     """Adds the contacts of the shape and a ridge of `count` edges from a sample to relief.*.
 
-    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.
     Scratch: convex.*, feature.*, clip.*, manifold.*, shapes.*, what `closest` writes.
     """
     rows, columns = edge_step(direction)
     start, end = sample_point(m1, field, r, c), sample_point(m1, field, r + count * rows, c + count * columns)
     along, length = normalize3(end - start)
-    side0 = side_of_ridge(m1, field, r, c, direction, 0, along)
-    side1 = side_of_ridge(m1, field, r, c, direction, 1, along)
+    meets = True
     if d1.shapes.type[1] == SPHERE:
         t = dot(d1.shapes.pos[1] - start, along)
-        if t > 0.0 and t < length:
-            if store_sphere(d1, fma(t, along, start)):
-                n = d1.convex.normal[0]
-                if dot(n, side0) <= PARALLEL and dot(n, side1) <= PARALLEL:
-                    add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), n)
-    elif is_reached(m1, d1, start, along, side0) and is_reached(m1, d1, start, along, side1):
-        set_prism(d1, start, end, -m1.hfield_size[field][3])
-        closest(m1, d1)
-        if d1.convex.dist[0] <= d1.shapes.limit[0]:
-            accepted, replaced = turn_between_sides(d1, along, side0, side1)
-            if accepted == 1:
-                add_overlap(m1, d1, start, end, along, replaced)
+        meets = t > 0.0 and t < length and store_sphere(d1, fma(t, along, start))
+        meets = meets and d1.convex.dist[0] <= d1.shapes.limit[0]
+    if meets:
+        side0 = side_of_ridge(m1, field, r, c, direction, 0, along)
+        side1 = side_of_ridge(m1, field, r, c, direction, 1, along)
+        if d1.shapes.type[1] == SPHERE:
+            n = d1.convex.normal[0]
+            if dot(n, side0) <= PARALLEL and dot(n, side1) <= PARALLEL:
+                add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), n)
+        elif is_reached(m1, d1, start, side0, side1, along):
+            set_prism(d1, start, end, -m1.hfield_size[field][3])
+            closest(m1, d1)
+            if d1.convex.dist[0] <= d1.shapes.limit[0]:
+                accepted, replaced = turn_between_sides(d1, along, side0, side1)
+                if accepted == 1:
+                    add_overlap(m1, d1, start, end, along, replaced)
 
 
 @kernel
-def collide_edge(m1, d1, field, r, c, direction, rows, columns, lowest):
+def may_touch(m1, d1, field, r, c, direction):
+    """Returns whether an edge meets the shape's bounding box relief.low, relief.high, or passes above it."""
+    rows, columns = edge_step(direction)
+    start, end = sample_point(m1, field, r, c), sample_point(m1, field, r + rows, c + columns)
+    low, high = d1.relief.low[0], d1.relief.high[0]
+    return (
+        fmax(start[2], end[2]) >= low[2]
+        and end[0] >= low[0]
+        and start[0] <= high[0]
+        and end[1] >= low[1]
+        and start[1] <= high[1]
+    )
+
+
+@kernel
+def collide_edge(m1, d1, field, r, c, direction, rows, columns):
     """Adds the contacts of the ridge that starts with an edge; other edges have none.
 
-    Args:
-        rows, columns: (first, last) samples of the field under the shape.
-        lowest: height of the shape's lowest point less the limit [m].
+    rows, columns: (first, last) samples of the field under the shape.
     """
     step_r, step_c = edge_step(direction)
-    if r + step_r <= rows[1] and c + step_c <= columns[1] and is_ridge(m1, field, r, c, direction):
-        # the next edge of a straight ridge belongs to its first one
+    inside = r + step_r <= rows[1] and c + step_c <= columns[1]
+    if inside and may_touch(m1, d1, field, r, c, direction) and is_ridge(m1, field, r, c, direction):
+        # the next edge of a straight ridge belongs to the first one that may touch the shape
         first = True
         if r - step_r >= rows[0] and c - step_c >= columns[0]:
-            first = not continues(m1, field, r - step_r, c - step_c, direction)
+            first = not (
+                may_touch(m1, d1, field, r - step_r, c - step_c, direction)
+                and continues(m1, field, r - step_r, c - step_c, direction)
+            )
         if first:
             count = 1
             while (
@@ -205,11 +234,7 @@ def collide_edge(m1, d1, field, r, c, direction, rows, columns, lowest):
                 and continues(m1, field, r + (count - 1) * step_r, c + (count - 1) * step_c, direction)
             ):
                 count += 1
-            top = fmax(
-                sample_point(m1, field, r, c)[2], sample_point(m1, field, r + count * step_r, c + count * step_c)[2]
-            )
-            if top >= lowest:
-                collide_ridge(m1, d1, field, r, c, direction, count)
+            collide_ridge(m1, d1, field, r, c, direction, count)
 
 
 # ---- peaks -----------------------------------------------------------------------------------------------------------
@@ -230,7 +255,8 @@ def touches_peak(m1, field, r, c, p, n):
 def collide_peak(m1, d1, field, r, c):
     """Adds the contact of the shape and a peak to relief.*.
 
-    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.   Scratch: convex.*, shapes.*, what `closest` writes.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.
+    Scratch: convex.*, shapes.*, what `closest` writes.
     """
     p = sample_point(m1, field, r, c)
     if d1.shapes.type[1] == SPHERE:
@@ -251,11 +277,12 @@ def collide_peak(m1, d1, field, r, c):
 def collide_outer_edge(m1, d1, field, wall, other):
     """Adds the contact of the shape and the edge between a wall and another one, or the bottom, to relief.*.
 
-    The shape's centre is beyond both.
-    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*.   Scratch: convex.*, shapes.*, what `closest` writes.
+    The shape's centre is beyond one of them.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.
+    Scratch: convex.*, shapes.*, what `closest` writes.
     """
     half_x, half_y, base = m1.hfield_size[field][0], m1.hfield_size[field][1], m1.hfield_size[field][3]
-    if faces_shape(m1, d1, field, wall) and faces_shape(m1, d1, field, other):
+    if faces_shape(m1, d1, field, wall) or faces_shape(m1, d1, field, other):
         sign, other_sign = 1.0 - 2.0 * (wall % 2), 1.0 - 2.0 * (other % 2)
         x, y = sign * half_x, other_sign * half_y
         r = m1.hfield_nrow[field] - 1 if other % 2 == 0 else 0
@@ -283,16 +310,17 @@ def collide_outer_edge(m1, d1, field, wall, other):
 
 # ---- all -------------------------------------------------------------------------------------------------------------
 @kernel
-def collide_ridges(m1, d1, field, rows, columns, lowest):
+def collide_ridges(m1, d1, field, rows, columns):
     """Adds the contacts of the shape and the ridges and peaks under it.
 
-    Args:
-        rows, columns: (first, end) of the cells under the shape; also first and last of their samples.
-        lowest: height of the shape's lowest point less the limit [m].
+    rows, columns: (first, end) of the cells under the shape; also first and last of their samples.
     """
+    low, high = d1.relief.low[0], d1.relief.high[0]
     for r in range(rows[0], rows[1] + 1):
         for c in range(columns[0], columns[1] + 1):
             for direction in range(3):
-                collide_edge(m1, d1, field, r, c, direction, rows, columns, lowest)
-            if sample_point(m1, field, r, c)[2] >= lowest and is_peak(m1, field, r, c):
+                collide_edge(m1, d1, field, r, c, direction, rows, columns)
+            x, y, z = sample_point(m1, field, r, c)
+            inside = x >= low[0] and x <= high[0] and y >= low[1] and y <= high[1] and z >= low[2]
+            if inside and is_peak(m1, field, r, c):
                 collide_peak(m1, d1, field, r, c)

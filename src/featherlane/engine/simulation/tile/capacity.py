@@ -91,7 +91,7 @@ def remembered_pairs(model) -> int:
 
 
 def full_pair(model, workspaces) -> str:
-    """Returns the names of two geoms that had more contacts than fit into one pair, as counted in a workspace; or ""."""
+    """Returns the names of two geoms with more contacts than fit into a pair, as counted in a workspace; or ""."""
     for workspace in workspaces:
         geom1, geom2 = workspace.arrays["found_pair"].ravel()[:2]
         if geom1 > 0:
