@@ -371,7 +371,11 @@ WRONG = {
     "nameless joints": (NAMELESS, {"actuators": "motor"}, "actuators: joint #0 has no name"),
     "gains alone": (urdf.arm(), {"gains": (1, 2)}, "gains: allowed only with actuators"),
     "gains": (urdf.arm(), {"actuators": "position", "gains": (1, 2, 3)}, r"gains: got \(1, 2, 3\)"),
-    "negative gains": (urdf.arm(), {"actuators": "position", "gains": (-1, 2)}, "gains: got -1, allowed is a finite number"),
+    "negative gains": (
+        urdf.arm(),
+        {"actuators": "position", "gains": (-1, 2)},
+        "gains: got -1, allowed is a finite number",
+    ),
     "text gains": (urdf.arm(), {"actuators": "position", "gains": "high"}, "gains: got 'high'"),
     "one gain": (
         urdf.arm(),

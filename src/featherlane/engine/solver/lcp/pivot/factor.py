@@ -86,7 +86,9 @@ def gather_negative_w(r1):
 
 @kernel
 def solve_triangle_forward(LT, corner, stride, t, start):
-    """Computes t <- L^-1 t for eight numbers of t from `start` on; returns the result with the opposite sign.
+    """Computes y = L^-1 t for eight numbers of t from `start` on, stores y in t, and returns -y.
+
+    The caller subtracts multiples of y from the numbers behind: as fma(-y_k, ...), one operation each.
 
     LT[corner] is the first entry of their 8 x 8 triangle of L^T, and `stride` the length of a row of L^T.
     """

@@ -14,7 +14,7 @@ Friction is *frozen*, as in ODE: first all other rows are solved, with x = 0 in 
 at the resulting limits.
 Symbols: i, j: rows of the problem;  a, b: active rows, which are free in some world: row lcp.order[a] of the problem;
     least: pivots up to it count as 0 (SINGULAR);  live: mask of unsolved worlds.
-    `x + 0.0`: a copy of x, in which -0 becomes 0;  `place_w`: w = A x - b;  `finish_at`: residual and status.
+    `x + 0.0`: x, in which -0 becomes 0;  `place_w`: w = A x - b;  `finish_at`: residual and status.
 Buffers: lcp.lower, lcp.upper: lower and upper limits in effect;  lcp.dx: change of x;  lcp_dx: by active row, of the
     substitutions;  lcp_state: the sets, see OPEN;  lcp_L: the packed factor of the active rows (packed_factor.py).
     A_ij = lcp.A[i * n + j]; `dense_dot`: row of A x.
@@ -101,7 +101,7 @@ def add_columns(p, first, count):
     """Adds A_ij dx_j to all w_i, for the `count` rows j = lcp.order[first], lcp.order[first + 1], ...; dx: lcp.dx."""
     n = p.lcp.n[0]
     column = tuple(p.lcp.order[first + k] for k in range(count))
-    dx = tuple(p.lcp.dx[column[k]] + 0.0 for k in range(count))
+    dx = tuple(p.lcp.dx[column[k]] for k in range(count))
     for i in range(n):
         w = p.lcp.w[i]
         for k in unrolled(range(count)):

@@ -13,7 +13,7 @@ underflows, as 0.
 Symbols: p: the record of the problems;  i: a row, of lcp.n, with lcp.lo, hi, add;  lcp.diag: A_ii;  k: a normal row,
     with `count` friction rows k + 1, k + 2, ...;  u: an array of the length of x that is projected in place;  mu_i: the
     coefficient, in lcp.hi_i if findex_i >= 0.
-`x + 0.0`: a copy of x, in which -0 becomes 0.
+`x + 0.0`: x, in which -0 becomes 0.
 """
 
 from featherlane.engine.prelude import *
