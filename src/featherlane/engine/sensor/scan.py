@@ -142,8 +142,8 @@ def choose_fixed(m, d, p, line, bundle, chosen, n):
     # the cylinder, from -behind to length along the axis
     length, radius = cutoff + reach, cutoff + reach
     if slope >= 0.0:
-        # per length along the axis, a ray moves by axis + s u, with 0 <= s <= slope and a unit vector u across the axis;
-        # it sinks least if s = slope and u points up as far as possible
+        # per length along the axis, a ray moves by axis + s u, with 0 <= s <= slope and a unit vector u across the
+        # axis; it sinks least if s = slope and u points up as far as possible
         sinking = -(axis_z + slope * sqrt(fmax(1.0 - axis_z * axis_z, 0.0)))
         if sinking > LEAST_SINKING:
             # a ray starts within `reach` of the centre, along the axis and in height, and sinks to the lowest geom

@@ -54,7 +54,7 @@ def set_to_bound(r1, p, upper):
 @kernel
 def reduce_matrix_row(r1, p, t):
     """Computes t = L^-1 A_Cp, with which place p may enter the factor."""
-    # no space for another row: without gaps there is some, since p is not in the factor
+    # if the factor is full, it has gaps, because p is not in it: without the gaps there is space for another row
     if r1.one.nfactor[0] == 8 * eights_per_row(r1):
         refactor(r1)
     gather_matrix_row(r1, p, t)

@@ -233,7 +233,7 @@ def drive_row(r1, i, noise):
     moving = 1  # 0 after the last step
     while moving:
         reduce_matrix_row(r1, i, r1.one.ell)  # one.ell = L^-1 A_Ci, which the steps below read
-        # w_i is already 0, up to rounding: no step (0 as a value of the type of `noise`)
+        # w_i is already 0, up to rounding: no step
         step = 0.0
         end = DONE
         if fabs(r1.place.w[i]) > noise:

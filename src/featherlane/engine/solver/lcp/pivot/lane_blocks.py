@@ -123,9 +123,10 @@ def add_correction(p):
 
 @kernel
 def violations(p, i, x_tolerance, w_tolerance):
-    """Returns masks (low, high, wrong) of row i: free and below its limits, free and above them, at a limit and wrong.
+    """Returns masks (low, high, wrong) of worlds in which row i violates its condition.
 
-    A row at a limit is wrong if w has the wrong sign: w < 0 at the lower limit, w > 0 at the upper one.
+    low: it is free and below its limits;  high: it is free and above them;  wrong: it is at a limit, and w has the
+    wrong sign, w < 0 at the lower limit or w > 0 at the upper one.
     """
     x, w, state = p.lcp.x[i], p.lcp.w[i], p.lcp_state[i]
     free = state == OPEN
@@ -148,7 +149,7 @@ def exchange_rows(p, live):
         size = fmax(fabs(p.lcp.x[i]), size)
         size = fmax(fabs(p.lcp.b[i]) / diagonal, size)
     x_tolerance = EXACT * size
-    changed = size < 0.0  # mask of no world
+    changed = false_mask(p)
     for i in range(p.lcp.n[0]):
         low, high, wrong = violations(p, i, x_tolerance, x_tolerance * diagonal)
         low, high, wrong = live & low, live & high, live & wrong
@@ -227,8 +228,8 @@ def lane_blocks(p, passes):
     least = SINGULAR * largest_diagonal(p)
     passes_done = 0.0  # in each world
     start_sets(p)
-    has_friction = passes_done > 0.0  # worlds whose friction limits are set: none so far
-    live = not_(has_friction)  # unsolved worlds: all
+    has_friction = false_mask(p)  # worlds whose friction limits are set
+    live = true_mask(p)  # unsolved worlds
     for _ in range(passes):
         solve_sets(p, least, live)  # writes x of the free rows, w of the others
         passes_done = passes_done + where(live, 1.0, 0.0)
@@ -260,6 +261,7 @@ def solve_lane_blocks(p, passes):
 
     Reads:  lcp.n, lcp.A, lcp.b, lcp.lo, lcp.hi, lcp.findex, lcp.add, lcp.parameter.
     Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*, of which lcp.lower and lcp.upper are the
-            limits in effect; for itself lcp_L.
+            limits in effect.
+    Scratch: lcp_L, lcp_state, lcp_dx.
     """
     lane_blocks(p, passes)
