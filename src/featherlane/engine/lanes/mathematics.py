@@ -75,7 +75,7 @@ def _exp_sum(x, rest):
 @kernel
 def exp(x):
     """Returns e^x within 1 ulp (1 spacing of subnormals for a subnormal result); infinity or 0 if out of range."""
-    return _exp_sum(x, 0.0 * x)
+    return _exp_sum(x, 0.0 * x)  # a zero in the precision of x, uncompiled too
 
 
 @kernel
@@ -280,7 +280,7 @@ def atan2(y, x):
     q = fma(z, q, -0.3333333333333333)
     r = fma(t * z, q, t)
     # the angle is k pi/4 + r: first in the octant, then reflected at the diagonal, then at the y axis
-    k = where(fold, 1.0 + 0.0 * t, 0.0)
+    k = where(fold, 1.0 + 0.0 * t, 0.0)  # in the precision of t, uncompiled too
     k, r = where(steep, 2.0 - k, k), where(steep, -r, r)
     left = copysign(1.0, x) < 0.0
     k, r = where(left, 4.0 - k, k), where(left, -r, r)

@@ -51,7 +51,7 @@ def radius_of(kind, size, bound):
 @dispatch("kind")
 def meet_shape(kind, p, v, size):
     """Returns (mask, distance, normal) where the ray from p along v hits; no hit for an unregistered shape."""
-    return size[0] != size[0], 0.0 * size[0], v
+    return size[0] != size[0], 0.0, v
 
 
 @dispatch("kind")

@@ -45,7 +45,7 @@ def force_of(m, d, k, lane):
     force, torque = wrench.force, wrench.torque
     if m.flg_adhesion:
         force = Vec3(force.x - read_lane(d.con_adhesion, k, lane), force.y, force.z)
-    # a product with 0 would have the sign of an earlier step's force
+    # `where` instead of a product with 0: the zero of a product would have the sign of an earlier step's force
     has_row, zero = read_lane(d.con_D, k, lane) != 0.0, Vec3(zeros(3))
     return where(has_row, force, zero), where(has_row, torque, zero)
 
@@ -176,8 +176,9 @@ def field_size(fields):
 def reversed_vector(v, direction):
     """Returns a vector in the contact's frame as the sensor reports it.
 
-    direction 1: v = (normal, tangent 1, tangent 2).  2: that of the opposite body, -v, in the frame rotated by pi about
-    tangent 2, whose axes are (-normal, -tangent 1, tangent 2): (v_0, v_1, -v_2).
+    v has the components along normal, tangent 1 and tangent 2.  With direction 1 it is returned as it is.  With
+    direction 2 the sensor reports -v, the vector of the opposite body, in the frame rotated by pi about tangent 2.  The
+    axes of that frame are -normal, -tangent 1 and tangent 2, so the components are (v_0, v_1, -v_2).
     """
     return Vec3(v.x, v.y, -v.z if direction == 2 else v.z)
 

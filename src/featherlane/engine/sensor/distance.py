@@ -72,7 +72,8 @@ def nearest_geoms(m, d, i):
 
     Source: MuJoCo's documentation, XML reference, collision sensors.
     Reads:  geom_xpos, geom_xmat, sensor_cutoff.
-    Writes: sensor_now; scratch distance.*, shapes.*, convex.*, support.*.
+    Writes: sensor_now.
+    Scratch: distance.*, shapes.*, convex.*, support.*.
     """
     for lane in range(width(d)):
         nearest_of_world(m, d, i, lane)

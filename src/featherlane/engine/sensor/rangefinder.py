@@ -1,6 +1,7 @@
 """Rangefinders: one ray along the z axis of a site, or one ray per pixel of a camera.
 
-ray.point, ray.direction and ray.exclude, a body, are set for `cast`.  FAR is larger than any distance.
+ray.point, ray.direction and ray.exclude, a body whose geoms are ignored, are the input of `cast`.
+FAR is larger than any distance.
 """
 
 from featherlane.engine.prelude import *

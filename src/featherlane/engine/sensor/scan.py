@@ -37,8 +37,6 @@ def aligned_axes(R, alignment):
 
     alignment: BASE, YAW or WORLD.
     """
-    zero = 0.0 * R.xx  # 0 and 1 as values
-    one = zero + 1.0
     length = sqrt(fma(R.xx, R.xx, R.yx * R.yx))
     # heading: the x axis; if that is steep, the y axis turned right by 90 degrees
     level = length >= STEEP
@@ -47,9 +45,9 @@ def aligned_axes(R, alignment):
     length = sqrt(fma(x, x, y * y))
     x, y = x / length, y / length
     if alignment == YAW:
-        R = Mat3(x, -y, zero, y, x, zero, zero, zero, one)
+        R = Mat3(x, -y, 0.0, y, x, 0.0, 0.0, 0.0, 1.0)
     if alignment == WORLD:
-        R = Mat3(one, zero, zero, zero, one, zero, zero, zero, one)
+        R = Mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
     return R
 
 
@@ -136,7 +134,7 @@ def choose_fixed(m, d, p, line, bundle, chosen, n):
     # doubles: the float64 numbers at an address
     grid = doubles(d, p.ground)
     rho, slope, behind, reach = bundle
-    cutoff = d.ray.cutoff[0] + 0.0
+    cutoff = d.ray.cutoff[0]
     center, axis = line
     # centre and axis as numbers of one world: all lanes have the frame of the same world, so lane 0 serves
     p.local[0:6] = join(center, axis)
@@ -144,14 +142,15 @@ def choose_fixed(m, d, p, line, bundle, chosen, n):
     # the cylinder, from -behind to length along the axis
     length, radius = cutoff + reach, cutoff + reach
     if slope >= 0.0:
-        # per length along the axis a ray descends at least this much: its direction is axis + slope (unit normal to it)
+        # per length along the axis, a ray moves by axis + s u, with 0 <= s <= slope and a unit vector u across the
+        # axis; it sinks least if s = slope and u points up as far as possible
         sinking = -(axis_z + slope * sqrt(fmax(1.0 - axis_z * axis_z, 0.0)))
         if sinking > LEAST_SINKING:
             # a ray starts within `reach` of the centre, along the axis and in height, and sinks to the lowest geom
             length = fmin(length, reach + fmax(z + reach - read_lane(grid, LOWEST, 0), 0.0) / sinking)
         radius = fmin(radius, rho + slope * (length + behind))
     else:
-        length = 0.0 * length  # no common direction: a circle around the centre
+        length = 0.0  # no common direction: a circle around the centre
     radius = radius + read_lane(grid, EXTENT, 0)
     # cells under the cylinder: columns along x, rows along y
     first_column, last_column = range_of_cells(x - behind * axis_x, x + length * axis_x, radius, grid, axis=0)

@@ -20,7 +20,7 @@ def texel(m, texels, start, wide, column, row):
         start: the place of the image's first texel, in two parts: start[0] * 4096 + start[1].
         column, row: whole numbers within the image.
     """
-    # in float64, since an address may exceed 2^24: adding the float64 number `zero` converts
+    # in float64, since an address may exceed 2^24: adding a zero in float64 converts, and times are float64 always
     zero = 0.0 * m.opt_timestep[0]
     place = ((start[0] + zero) * 4096.0 + start[1]) + (row + zero) * wide + column
     packed = gather(texels, where(place >= 0.0, place, 0.0))
@@ -133,8 +133,7 @@ def flat_place(kind, local, q, normal, size, mapped):
     # capsule: its half spheres go from |z| = 1 to 2
     is_capsule = kind == 1.0 * CAPSULE
     on_cap = fabs(q[2]) > 1.0
-    one = 1.0 + 0.0 * q[2]  # 1 as a value
-    cap = latitude((q[0], q[1], q[2] - copysign(one, q[2])))  # relative to the centre of the half sphere
+    cap = latitude((q[0], q[1], q[2] - copysign(1.0, q[2])))  # relative to the centre of the half sphere
     s = where(is_capsule, turn, s)
     t = where(is_capsule, where(on_cap, where(q[2] > 0.0, 1.0 - cap, cap), 0.5 - 0.5 * q[2]), t)
     # cylinder: its side, or the disk at an end

@@ -132,6 +132,6 @@ def solve(m, d):
         prepare_contacts(m, d)
         prepare_solver(m, d)  # sets con_overflow if the tile must be split: then nothing is solved
         if d.con_overflow[0] == 0:
-            warnings_before = d.warning[NOT_CONVERGED] + 0.0  # a copy
+            warnings_before = d.warning[NOT_CONVERGED]
             run_solver(m, d)
             reset_worlds_without_rows(m, d, warnings_before)

@@ -15,8 +15,8 @@ normal . x = epa.offset[f].  The search takes the face of least epa.key, which i
 epa.best has the corners of the face whose upper bound is the least so far; epa.closed is 1 if the bounds agree in the
 end, up to epa.gap times the size epa.size.
 Edge e of face f goes from its corner e to the next one; epa.neighbour[f, e] = 4 g + h is the same edge as edge h of
-face g.  `0.0 * x` is a zero with the precision of x.
-m1 and d1 are the model and the data of one world.  FACES is the capacity of faces.
+face g.  FACES is the capacity of faces.
+m1 and d1 are the model and the data of one world.
 The core of a sphere is its centre, that of a capsule its segment; any other shape is its own core.
 A facet is a part of the difference's surface that vertices of both cores span (facet.py): facet.kind, NO_FACET if none
 is known; facet.apart, 1 if the cores are separated.
@@ -75,7 +75,7 @@ def face_of_least_key(d1, nface):
     """
     keys, least_keys = eights(d1.epa.key), eights(d1.epa.least)
     lane_least = keys[0]
-    lane_row = 0.0 * lane_least
+    lane_row = 0.0
     for row in range(1, (nface + 7) // 8):
         lower = keys[row] < lane_least
         lane_least = where(lower, keys[row], lane_least)
@@ -101,7 +101,7 @@ def count_faces_below(d1, nface, key):
     Eight keys are compared at once, and the eight lanes are added at the end.
     """
     keys, sums = eights(d1.epa.key), eights(d1.epa.least)
-    lane_count = 0.0 * keys[0]
+    lane_count = 0.0
     for row in range((nface + 7) // 8):
         lane_count = lane_count + where(keys[row] < key, 1.0, 0.0)
     sums[0] = lane_count
@@ -160,8 +160,8 @@ def deepest_of_first(d1, nface, normal, depth, near):
 
     # a projection outside of all these faces has negative weights: only the positive ones are used, so that the point
     # is on an edge or a corner of the face
-    total = 0.0 * depth
-    point = Vec3(total, total, total)
+    total = 0.0
+    point = Vec3(zeros(3))
     for weight, vertex in ((weights[0], vertex1), (weights[1], vertex2), (weights[2], vertex3)):
         if weight > 0.0:
             total = total + weight

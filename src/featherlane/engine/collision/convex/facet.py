@@ -14,7 +14,7 @@ normal, its depth and the nearest points (facet_depth.py), bitwise identical for
     EDGE_FACE    i0 < i1, face       an edge of the first, a face of the second
 
 facet.vertex[0] has the i, facet.vertex[1] the j.  An edge is stored as i0, i1, i1; a single vertex, or a face, is
-stored three times.  facet.apart is 1 if the cores are separated.  `0.0 * x` is a zero with the precision of x.
+stored three times.  facet.apart is 1 if the cores are separated.
 
 A face differs from a triangle if its corners are coplanar up to a small part of the height by which all other vertices
 are below it.  Then a search may end anywhere on the face, and its plane is the facet's.  If the origin's projection is
@@ -51,8 +51,7 @@ def plus_or_minus(x, vertex, bit):
 def vertex_of(m1, d1, side, vertex):
     """Returns the position of a core's vertex, in the shape's frame; vertices are numbered as by `core_support`."""
     shape, size = d1.shapes.type[side], d1.shapes.size[side]
-    zero = 0.0 * size[0]
-    x, y, z = zero, zero, zero
+    x, y, z = zeros(3)
     if shape == MESH:
         x, y, z = m1.hull_vert[m1.hull_vertadr[d1.shapes.data[side]] + vertex]
     elif shape == BOX:
@@ -98,7 +97,7 @@ def face_towards(m1, d1, side, vertex, direction, max_difference):
     if shape == MESH:
         mesh = d1.shapes.data[side]
         hull_vertex = m1.hull_vertadr[mesh] + vertex
-        largest_cosine = 0.0 * direction[0] + (1.0 - 0.5 * max_difference * max_difference)
+        largest_cosine = 1.0 - 0.5 * max_difference * max_difference
         for k in range(m1.hull_flatadr[hull_vertex], m1.hull_flatadr[hull_vertex] + m1.hull_flatnum[hull_vertex]):
             candidate = m1.hull_polyadr[mesh] + m1.hull_flat[k]
             cosine = dot(m1.hull_planenormal[candidate], direction)

@@ -116,7 +116,7 @@ def write_faces(d1, record):
                     d1.epa.link[vertex, 0], d1.epa.link[nvertex, 1] = nvertex, vertex
                     nvertex += 1
                 word = (word << CORNER_BITS) | d1.epa.link[vertex, 0]
-            record[FIRST_FACE + nface // 3] = 1.0 * word
+            record[FIRST_FACE + nface // 3] = word
             nface += 1
             if nface % 3 == 0:
                 word = 0
@@ -130,18 +130,14 @@ def write_vertices(d1, record, nvertex):
         word = vertex_code(d1, d1.epa.link[2 * pair, 1])
         if 2 * pair + 1 < nvertex:
             word = (word << (2 * CODE_BITS)) | vertex_code(d1, d1.epa.link[2 * pair + 1, 1])
-        record[FIRST_VERTEX + pair] = 1.0 * word
+        record[FIRST_VERTEX + pair] = word
 
 
 @kernel
 def write_proof(d1):
-    """Caches the facet as a proof; for overlapping shapes only together with the polytope, if it fits.
-
-    A record has values, so ints are multiplied by 1.0.
-    """
+    """Caches the facet as a proof; for overlapping shapes only together with the polytope, if it fits."""
     if d1.facet.apart[0] == 1 or fits_record(d1):
         record = scalars(d1, new_proof(d1))
-        one = 1.0
         nvertex, nface = 0, 0
         if d1.facet.apart[0] == 0:
             nvertex, nface = write_faces(d1, record)
@@ -149,13 +145,13 @@ def write_proof(d1):
             if nvertex <= VERTICES:
                 write_vertices(d1, record, nvertex)
         # with key 0, the record proves nothing
-        record[KEY] = one * d1.recall.key[0] if nvertex <= VERTICES else 0.0 * one
-        record[SHAPES] = one * shapes_code(d1)
-        record[NVERTEX], record[NFACE] = one * nvertex, one * nface
+        record[KEY] = d1.recall.key[0] if nvertex <= VERTICES else 0
+        record[SHAPES] = shapes_code(d1)
+        record[NVERTEX], record[NFACE] = nvertex, nface
         # facet.apart is the lowest bit of the kind
-        record[KIND] = one * (2 * d1.facet.kind[0] + d1.facet.apart[0])
+        record[KIND] = 2 * d1.facet.kind[0] + d1.facet.apart[0]
         for k in range(6):
-            record[FIRST_OF_FACET + k] = one * d1.facet.vertex[k]
+            record[FIRST_OF_FACET + k] = d1.facet.vertex[k]
 
 
 @kernel
@@ -310,7 +306,7 @@ def is_proved(m1, d1):
     address = known_proof(d1)
     if address != 0:
         record = scalars(d1, address)
-        if record[SHAPES] == 1.0 * shapes_code(d1):
+        if record[SHAPES] == shapes_code(d1):
             # facet.apart is the lowest bit of the kind
             d1.facet.kind[0], d1.facet.apart[0] = whole(record[KIND]) // 2, whole(record[KIND]) % 2
             for k in range(6):

@@ -7,12 +7,12 @@ Kernels measure_* store this result, and return foot_margin: a lower bound of th
 border [m].  It is 0 if the foot is outside or near to the border; then they store nothing.  plane_of_face is the
 (normal, offset) of a face, error_and_drop the largest distance of its corners from the plane, and the height by which
 all other vertices are below it.
-`0.0 * x` is a zero with the precision of x; shapes.size has three values per shape.
 convex.mat R and convex.pos p are the second shape's pose in this frame: a point x of the second shape is at R x + p.
 m1 and d1 are the model and the data of one world.  The core of a sphere is its centre, that of a capsule its segment;
 any other shape is its own core.  facet.apart is 1 if the cores are separated.
 `side` is 0 for the first shape, 1 for the second.  `size` is the approximate extent of the shapes [m] (`size_of_pair`).
-shapes.*[side] has the type, the size and the pose of each shape, and in shapes.data the index of its mesh.
+shapes.*[side] has the type, the size (three values) and the pose of each shape, and in shapes.data the index of its
+mesh.
 The hull of a mesh has the vertices hull_vert[hull_vertadr[mesh]] and following.  hull_outline lists the corners of a
 face's outline, from hull_outlineadr on, counterclockwise and numbered within their hull.
 FIRST, CROSSING, FACE_FIRST, ... are the kinds of facets in the table of facet.py.  FLAT is the largest error of a flat
@@ -91,7 +91,7 @@ def size_of_pair(m1, d1):
     The extent of each shape is the distance of its facet's first vertex, or of its facet's face, from its centre.
     """
     offset_of_second = d1.convex.pos[0]
-    size = 0.0 * d1.convex.pos[0][0]
+    size = 0.0
     for side in range(2):
         if has_face(d1, side):
             _, offset = plane_of_face(m1, d1, side)
@@ -116,7 +116,7 @@ def measure_triangle(m1, d1, size):
     pq, pr, qr = q - p, r - p, r - q
     normal = cross(pq, pr)
     normal_squared = dot(normal, normal)
-    foot_margin = 0.0 * size
+    foot_margin = 0.0
     if normal_squared > 0.0:
         unit = outward_normal(d1, normal, p)
         depth = dot(unit, p)
@@ -154,7 +154,7 @@ def measure_crossing(m1, d1, size):
     edge2 = p - vertex_difference(m1, d1, vertex1, d1.facet.vertex[1, 1])
     normal = cross(edge1, edge2)
     normal_squared = dot(normal, normal)
-    foot_margin = 0.0 * size
+    foot_margin = 0.0
     if normal_squared > 0.0:
         unit = outward_normal(d1, normal, p)
         s = -dot(normal, cross(p, edge2)) / normal_squared
@@ -179,7 +179,7 @@ def border_distance(m1, d1, side, normal, point):
     side: the core with the face; normal: of the face; point: in the frame of the face's shape.
     """
     face = d1.facet.vertex[side, 0]
-    smallest_squared = 0.0 * point[0] + FAR
+    smallest_squared = FAR
     if d1.shapes.type[side] == MESH:
         first = m1.hull_vertadr[d1.shapes.data[side]]
         outline = m1.hull_outlineadr[face]
@@ -217,7 +217,7 @@ def measure_face(m1, d1, side, size):
     error, _ = error_and_drop(m1, d1, side)
     depth = offset - dot(normal, point)
     if not (foot_margin > WELL_INSIDE * size and is_decided(d1, -depth, error)):
-        foot_margin = 0.0 * size
+        foot_margin = 0.0
     elif side == 0:
         store_facet(d1, normal, depth, fma(depth, normal, point))
     else:
@@ -238,9 +238,7 @@ def part_over_face(m1, d1, side, normal, start, end, clearance):
         clearance: least distance from the face's border [m].
     """
     face = d1.facet.vertex[side, 0]
-    zero = 0.0 * clearance
-    lo = zero
-    hi = zero + 1.0
+    lo, hi = 0.0, 1.0
     if d1.shapes.type[side] == MESH:
         first = m1.hull_vertadr[d1.shapes.data[side]]
         outline = m1.hull_outlineadr[face]
@@ -292,7 +290,7 @@ def measure_edge(m1, d1, side, size):
     """
     normal, offset = plane_of_face(m1, d1, side)
     other = 1 - side
-    foot_margin = 0.0 * size
+    foot_margin = 0.0
     clearance = WELL_INSIDE * size
     # an edge is stored as i0, i1, i1
     edge_start = vertex_of(m1, d1, other, d1.facet.vertex[other, 0])
@@ -388,7 +386,7 @@ def measure_faces(m1, d1, size):
     normal, offset = plane_of_face(m1, d1, side=0)
     other_normal, _ = plane_of_face(m1, d1, side=1)
     sum_of_normals = normal + turned_into(d1, 0, other_normal)
-    foot_margin = 0.0 * size
+    foot_margin = 0.0
     clearance = WELL_INSIDE * size
     if dot(sum_of_normals, sum_of_normals) <= PARALLEL * PARALLEL:
         lowest, highest = FAR, -FAR

@@ -6,7 +6,7 @@ hull, the side line of a cylinder or a capsule, or the top edge of a prism.  Ell
 Coordinates of corner k of shape `side` are feature.point[side, 0 .. 2, k]; feature.edge[side, 0 .. 1, k] is the edge
 from this corner to the next one along the two tangents, feature.edge[side, 2, k] a tolerance.  In flat arrays, a
 coordinate of a shape has RUN values.  `eights(field)` is a field as rows of eight values, RUN // 8 for a coordinate.
-feature.count is POINT, SEGMENT, DISC or the polygon's number of corners.  `0.0 * x` is a zero with the precision of x.
+feature.count is POINT, SEGMENT, DISC or the polygon's number of corners.
 
 The fields hull_* hold the convex hulls of all meshes.  Each list has an array of starts, `...adr`, and one of lengths,
 `...num`: the vertices of a mesh's hull are hull_vert[hull_vertadr[mesh]] and the following.  hull_edge lists the
@@ -202,7 +202,7 @@ def face_at_vertices(m1, mesh, direction, vertices, least_cosine):
     vertex1, vertex2, vertex3 = vertices
     hull_vertex = m1.hull_vertadr[mesh] + vertex1
     first_face = m1.hull_polyadr[mesh]
-    best_cosine = 0.0 * direction[0] + least_cosine
+    best_cosine = least_cosine
     face = NO_FACE
     for k in range(m1.hull_mapadr[hull_vertex], m1.hull_mapadr[hull_vertex] + m1.hull_mapnum[hull_vertex]):
         candidate = m1.hull_map[k]
@@ -262,7 +262,7 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
     else:
         # the edge of the smallest cosine to the direction, if that is below EDGE
         position = m1.hull_vert[hull_vertex]
-        least_squared_cosine = 0.0 * direction[0] + EDGE * EDGE
+        least_squared_cosine = EDGE * EDGE
         edge_end = -1
         for k in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
             edge = m1.hull_vert[first + m1.hull_edge[k]] - position

@@ -9,9 +9,9 @@ sum of corners.  So the direction stays exact for distances far below the shapes
 the origin possibly outside is tested, so a sliver with signs from rounding causes no error.
 The simplex has simplex.count points: simplex.point[k] = a - b of the difference, simplex.first[k] = a on the first
 core, simplex.vertex[k] the vertex indices of a and b, simplex.weight[k] the barycentric coordinates of the nearest
-point.  `0.0 * x` is a zero with the precision of x.
-NO_VERTEX is the index of a point on a curved shape.  m1 and d1 are the model and the data of one world.
-The core of a sphere is its centre, that of a capsule its segment; any other shape is its own core.
+point.  NO_VERTEX is the index of a point on a curved shape.
+m1 and d1 are the model and the data of one world.  The core of a sphere is its centre, that of a capsule its
+segment; any other shape is its own core.
 
 Imported kernels:
 
@@ -44,14 +44,10 @@ def nearest_on_edge(a, b):
     # t is along / length_squared
     length_squared = dot(edge, edge)
     along = -dot(a, edge)
-    zero = 0.0 * length_squared
     if along <= 0.0:
-        nearest, weight_b = a, zero
-        weight_a = zero + 1.0
+        nearest, weight_a, weight_b = a, 1.0, 0.0
     elif along >= length_squared:
-        nearest = b
-        weight_b = zero + 1.0
-        weight_a = zero
+        nearest, weight_a, weight_b = b, 0.0, 1.0
     else:
         weight_b = along / length_squared
         nearest = fma(weight_b, edge, a)
@@ -76,9 +72,9 @@ def nearest_on_triangle(a, b, c):
     area_b = -dot(normal, cross(c, ac))
     area_c = dot(normal, cross(a, ab))
     is_sliver = normal_squared <= SLIVER * (size_squared * size_squared)
-    least_squared = 0.0 * normal_squared + HUGE
+    least_squared = HUGE
     nearest = a
-    wa, wb, wc = 0.0 * normal_squared, 0.0 * normal_squared, 0.0 * normal_squared
+    wa, wb, wc = zeros(3)
     if not is_sliver and area_a > 0.0 and area_b > 0.0 and area_c > 0.0:
         nearest = dot(normal, a) / normal_squared * normal
         scale = 1.0 / (area_a + area_b + area_c)
@@ -89,19 +85,15 @@ def nearest_on_triangle(a, b, c):
         squared, point, weights = nearest_on_edge(b, c)
         if squared < least_squared:
             least_squared, nearest = squared, point
-            wa = 0.0 * squared
-            wb, wc = weights
+            wa, (wb, wc) = 0.0, weights
         squared, point, weights = nearest_on_edge(a, c)
         if squared < least_squared:
             least_squared, nearest = squared, point
-            wa = weights[0]
-            wb = 0.0 * squared
-            wc = weights[1]
+            wb, (wa, wc) = 0.0, weights
         squared, point, weights = nearest_on_edge(a, b)
         if squared < least_squared:
             least_squared, nearest = squared, point
-            wa, wb = weights
-            wc = 0.0 * squared
+            wc, (wa, wb) = 0.0, weights
     return least_squared, nearest, (wa, wb, wc)
 
 
@@ -142,8 +134,7 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
     It is the nearest point of the faces that separate the origin from the tetrahedron.  Without such a face, the origin
     is inside, and v is the origin.
     """
-    zero = 0.0 * a[0]
-    least_squared = zero + HUGE
+    least_squared = HUGE
     nearest = a
     is_outside = 0
     # p, q, r: a face; s: the corner opposite to the face, and its index
@@ -155,10 +146,10 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
                 least_squared, nearest = squared, point
                 set_weights_of_face(d1, weights, opposite)
     if is_outside == 0:
-        least_squared = zero
-        nearest = Vec3(zero, zero, zero)
+        least_squared = 0.0
+        nearest = Vec3(zeros(3))
         # any positive weights: `nearest_on_simplex` then keeps all four points
-        set_weights(d1, zero + 0.25, zero + 0.25, zero + 0.25, zero + 0.25)
+        set_weights(d1, 0.25, 0.25, 0.25, 0.25)
     return least_squared, nearest
 
 
@@ -170,16 +161,15 @@ def nearest_on_simplex(m1, d1):
     """
     count = d1.simplex.count[0]
     a = d1.simplex.point[0]
-    zero = 0.0 * d1.simplex.point[0][0]
     nearest = a
     if count == 1:
-        set_weights(d1, zero + 1.0, zero, zero, zero)
+        set_weights(d1, 1.0, 0.0, 0.0, 0.0)
     elif count == 2:
         _, nearest, weights = nearest_on_edge(a, d1.simplex.point[1])
-        set_weights(d1, weights[0], weights[1], zero, zero)
+        set_weights(d1, weights[0], weights[1], 0.0, 0.0)
     elif count == 3:
         _, nearest, weights3 = nearest_on_triangle(a, d1.simplex.point[1], d1.simplex.point[2])
-        set_weights(d1, weights3[0], weights3[1], weights3[2], zero)
+        set_weights(d1, weights3[0], weights3[1], weights3[2], 0.0)
     else:
         _, nearest = nearest_on_tetrahedron(d1, a, d1.simplex.point[1], d1.simplex.point[2], d1.simplex.point[3])
     d1.gjk.nearest[0] = nearest

@@ -14,8 +14,8 @@ strategy that diverges is never selected.
 All vectors are in the frame of the first shape.  The search's result is convex.dist, convex.normal and
 convex.witness[0], and the simplex: simplex.first[k] on the first core, simplex.point[k] = a - b, simplex.vertex[k].
 convex.way is the strategy that gave the lowest h (FREE, ALONG_FIRST, ...), 0 if none was better than the search.
-`0.0 * x` is a zero with the precision of x.  m1 and d1 are the model and the data of one world.
-The core of a sphere is its centre, that of a capsule its segment; any other shape is its own core.
+m1 and d1 are the model and the data of one world.  The core of a sphere is its centre, that of a capsule its segment;
+any other shape is its own core.
 convex.mat and convex.pos are the second shape's pose in the frame of the first.  support.first is the first core's
 support point, support.vertex[side] the index of each core's.
 shapes.*[side] has the type and the size of each shape, and in shapes.data the index of its mesh.
@@ -60,8 +60,7 @@ def core_curvature(d1, side, n, e1, e2):
     e1, e2: unit tangents at n.  A polytope's support point is constant, so its rates are 0.
     """
     kind, size = d1.shapes.type[side], d1.shapes.size[side]
-    zero = 0.0 * size[0]
-    rate_11, rate_12, rate_22 = zero, zero, zero
+    rate_11, rate_12, rate_22 = zeros(3)
     if kind in (ELLIPSOID, CYLINDER):
         # the normal and the tangents in the shape's frame
         u, e1, e2 = to_shape(d1, side, n), to_shape(d1, side, e1), to_shape(d1, side, e2)
@@ -87,9 +86,7 @@ def core_curvature(d1, side, n, e1, e2):
 @kernel
 def any_tangent(n):
     """Returns a unit vector orthogonal to n."""
-    one = 0.0 * n[0] + 1.0
-    zero = 0.0 * n[0]
-    axis = Vec3(zero, one, zero) if fabs(n[0]) > AXIS_TURN else Vec3(one, zero, zero)
+    axis = Vec3(0.0, 1.0, 0.0) if fabs(n[0]) > AXIS_TURN else Vec3(1.0, 0.0, 0.0)
     return normalize3(cross(n, axis))[0]
 
 
@@ -125,7 +122,7 @@ def descend(m1, d1, n, edge, is_bound):
         grad_1, grad_2 = dot(support, e1), dot(support, e2)
         # along an edge, the Hessian is the 1 x 1 matrix hess_22
         det = hess_22
-        step_1, step_2 = 0.0 * h, 0.0 * h
+        step_1, step_2 = 0.0, 0.0
         if is_bound == 0:
             det = hess_11 * hess_22 - hess_12 * hess_12
         # the Hessian is not positive definite: there is no minimum nearby

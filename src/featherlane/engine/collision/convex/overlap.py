@@ -36,7 +36,7 @@ def feature_height(d1, side, x, y):
     """Returns the height along the contact's normal of a feature at positions x, y: on its plane, or on its line."""
     # a point of the plane: the first corner, or the middle of a disc
     corner = load_corner(d1, side, RIM if d1.feature.count[side] == DISC else 0)
-    height = corner[2] + 0.0 * x
+    height = corner[2]
     if d1.feature.count[side] == SEGMENT:
         end = load_corner(d1, side, 1)
         edge_x, edge_y = end[0] - corner[0], end[1] - corner[1]

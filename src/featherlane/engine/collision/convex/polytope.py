@@ -3,8 +3,8 @@
 The vertices are support points of the difference of two shapes: epa.point[v] = a - b, epa.first[v] = a on the first
 core, epa.vertex[v] the vertex indices of a and b.  Face f has corners epa.corner[f], counterclockwise from outside, the
 unit normal epa.normal[:, f], and the plane normal . x = epa.offset[f].  Edge e of face f goes from its corner e to the
-next one; epa.neighbour[f, e] = 4 g + h is the same edge as edge h of face g.  `0.0 * x` is a zero with the precision
-of x; `eights(field)` is a field as rows of eight values.
+next one; epa.neighbour[f, e] = 4 g + h is the same edge as edge h of face g.  `eights(field)` is a field as
+rows of eight values.
 m1 and d1 are the model and the data of one world.  `size` is the approximate extent of the shapes [m], for tolerances.
 A face's priority in the search is epa.key, its offset, or GROWN if it is removed; epa.mark is 0 until a new vertex sees
 it.  simplex.* are the points from which the polytope starts, stored as its vertices.

@@ -5,7 +5,6 @@ the results derived from it are bitwise identical with or without a search.
 
 The facet is given by facet.kind and facet.vertex (facet.py): facet.vertex[side] has three vertices of a core; a face,
 or a single vertex, is stored three times.  convex.mat is the second shape's orientation in the frame of the first.
-`0.0 * x` is a zero with the precision of x.
 m1 and d1 are the model and the data of one world.  The core of a sphere is its centre, that of a capsule its segment;
 any other shape is its own core.
 `side` is 0 for the first shape, 1 for the second.  `size` is the approximate extent of the shapes [m].
@@ -197,7 +196,7 @@ def edge_of_facet(m1, d1, side):
 def error_of_facet(m1, d1, size):
     """Returns an upper bound of the distance of the facet's corners from its plane [m]."""
     kind = d1.facet.kind[0]
-    total = 0.0 * size
+    total = 0.0
     for side in range(2):
         if has_face(d1, side):
             error, _ = error_and_drop(m1, d1, side)

@@ -16,8 +16,8 @@ The hull of a mesh has hull_vertnum[mesh] vertices from hull_vert[hull_vertadr[m
 of a vertex, from hull_edgeadr on.  Neighbours and hull_start are numbered within their hull.
 
 m1 and d1 are the model and the data of one world.  `side` is 0 for the first shape, 1 for the second; shapes.*[side]
-holds its type, size, pose and mesh.  The frequent product `0.0 * x` is a zero with the precision of x.
-support.dir is the direction of a support point of the difference, support.first the point a, support.point a - b.
+holds its type, size, pose and mesh.  support.dir is the direction of a support point of the difference, support.first
+the point a, support.point a - b.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3; MuJoCo mjc_*Support.
 """
 
@@ -65,7 +65,7 @@ def signed(size, u):
 @kernel
 def unit_axis(axis, length):
     """Returns the vector of this length (1 or -1) along a coordinate axis."""
-    return Vec3(length if k == axis else 0.0 * length for k in range(3))
+    return Vec3(length if k == axis else 0.0 for k in range(3))
 
 
 @kernel
@@ -91,7 +91,7 @@ def cylinder_support(size, u):
     z, _ = signed(size[1], u[2])
     norm = sqrt(u[0] * u[0] + u[1] * u[1])
     x = size[0]
-    y = 0.0 * size[0]
+    y = 0.0
     if norm > NO_LENGTH:
         scale = size[0] / norm
         x, y = u[0] * scale, u[1] * scale
@@ -105,7 +105,7 @@ def highest_vertex(m1, start, count, u):
     start, count: first vertex of the hull in hull_vert, and number of its vertices.
     """
     best = dot(m1.hull_vert[start], u)
-    vertex = where(best < best, best, 0.0)  # 0.0 with the precision of best; 0.0 * best is NaN for a NaN direction
+    vertex = 0.0
     for k in range(1, count):
         height = dot(m1.hull_vert[start + k], u)
         vertex = where(height > best, k, vertex)
@@ -188,8 +188,7 @@ def core_support(m1, d1, side, u):
     """
     kind, size = d1.shapes.type[side], d1.shapes.size[side]
     vertex = NO_VERTEX
-    zero = 0.0 * size[0]
-    x, y, z = zero, zero, zero
+    x, y, z = zeros(3)
     if kind == MESH:
         mesh = d1.shapes.data[side]
         first, count = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]

@@ -208,7 +208,7 @@ def shift_weight(weights, total, values, slopes, reach, i, j):
     across = slopes[i] - slopes[j]
     t = (values[i] - values[j] - reach * dot(total, across)) / fmax(reach * dot(across, across), MINVAL)
     t = clip(t, -weights[i], weights[j])
-    shifts = tuple(t if k == i else -t if k == j else 0.0 * t for k in range(4))
+    shifts = tuple(t if k == i else -t if k == j else 0.0 for k in range(4))
     return tuple(weights[k] + shifts[k] for k in range(4)), fma(t, across, total)
 
 
@@ -220,9 +220,8 @@ def proximal_step(values, slopes, reach):
     It starts with all weight on the larger one of planes 0 and 1.   reach: larger values allow longer steps [m].
     """
     starts_on_1 = values[1] > values[0]
-    weight0 = where(starts_on_1, 0.0 * reach, 1.0)
-    zero = 0.0 * reach
-    weights = (weight0, 1.0 - weight0, zero, zero)
+    weight0 = where(starts_on_1, 0.0, 1.0)
+    weights = (weight0, 1.0 - weight0, 0.0, 0.0)
     total = where(starts_on_1, slopes[1], slopes[0])
     for _ in range(SWEEPS):
         for i, j in ((0, 1), (0, 2), (1, 3), (0, 3), (1, 2), (2, 3)):

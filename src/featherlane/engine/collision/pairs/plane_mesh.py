@@ -40,7 +40,7 @@ def climb_to_lowest(m1, start, n, down, vertex):
         vertex: where the search starts; like the result, counted from the hull's first vertex.
     """
     best = dot(m1.hull_vert[start + vertex], down)
-    advantage = 0.0 * down[0]
+    advantage = 0.0
     for _ in range(n):
         here = start + vertex
         previous = vertex

@@ -65,7 +65,7 @@ def plane_box_points(m, d, g, h, near, limit):
     half_axis_height = half_axis_heights(R, size, n)
     u, v, w = R.columns  # the box's axes
     frame = frame_of(n)
-    corners = plane_box(height, half_axis_height, limit, none=-1.0)  # indices 0..7, -1: none
+    corners = plane_box(height, half_axis_height, limit)  # indices 0..7, -1: none
     for i in range(4):
         corner = corners[i]
         # corner = 4 z + 2 y + x is a value, so its bits x, y, z are found by comparison

@@ -43,7 +43,7 @@ def corner_height(sx, sy, sz, h):
 
 
 @kernel
-def plane_box(height, h, margin, none):
+def plane_box(height, h, margin):
     """Returns the indices 0..7 of the first four touching corners, -1 for missing ones.
 
     Bit k of an index is 1 if the corner is on the positive side of axis k.  A corner touches if it is within the margin
@@ -52,12 +52,11 @@ def plane_box(height, h, margin, none):
     Args:
         height: of the box's centre above the plane [m].
         h: components of the half axes along the normal (`half_axis_heights`).
-        none: -1 as a value.
 
     Source: mjc_PlaneBox.
     """
-    first, second, third, fourth = none, none, none, none
-    count = none + 1.0  # 0 as a value: touching corners so far
+    first, second, third, fourth = -1.0, -1.0, -1.0, -1.0
+    count = 0.0  # touching corners so far
     for i in range(8):
         # the signs -1 or 1 of bits 0, 1, 2 of i
         lower = corner_height(2.0 * (i & 1) - 1.0, 1.0 * (i & 2) - 1.0, 0.5 * (i & 4) - 1.0, h)

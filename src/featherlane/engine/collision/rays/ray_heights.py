@@ -148,11 +148,10 @@ def meet_wall(m1, d1, field, p, v, side, across):
             adr = m1.hfield_adr[field] + start + sample * stride
             fraction = y - sample
             if z < top * (m1.hfield_data[adr] * (1.0 - fraction) + m1.hfield_data[adr + stride] * fraction):
-                sign = 0.0 + side  # as a value
                 if across:
-                    store_nearer(d1, x, (0.0, sign, 0.0))
+                    store_nearer(d1, x, (0.0, side, 0.0))
                 else:
-                    store_nearer(d1, x, (sign, 0.0, 0.0))
+                    store_nearer(d1, x, (side, 0.0, 0.0))
 
 
 @stage

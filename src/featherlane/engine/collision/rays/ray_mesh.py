@@ -121,8 +121,7 @@ def _push_children(m1, d1, node, n, p, inverse):
     """
     # a node has six rows of eight boxes: x, y, z of the lower corners, then of the upper corners
     boxes, near = eights(m1.meshnode_box), eights(d1.line.near)
-    enter = 0.0 * boxes[6 * node]
-    leave = enter + d1.line.distance[0]
+    enter, leave = 0.0, d1.line.distance[0]
     # slab test of eight boxes
     for i in range(3):
         at_lower = (boxes[6 * node + i] - p[i]) * inverse[i]

@@ -29,8 +29,7 @@ def meet_plane(p, v, size):
     x = -p[2] / where(down, v[2], -1.0)
     inside_x = (size[0] <= 0.0) | (fabs(fma(x, v[0], p[0])) <= size[0])
     inside_y = (size[1] <= 0.0) | (fabs(fma(x, v[1], p[1])) <= size[1])
-    zero = where(down, 0.0, 0.0)  # as a value
-    return down & inside_x & inside_y & (x >= 0.0), x, Vec3(zero, zero, zero + 1.0)
+    return down & inside_x & inside_y & (x >= 0.0), x, Vec3(0.0, 0.0, 1.0)
 
 
 @kernel

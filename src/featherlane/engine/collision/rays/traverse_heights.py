@@ -45,7 +45,7 @@ def wall_normal(slab_x, slab_y, v, side):
     """
     # the wall is orthogonal to the axis whose slab is entered last, or left first
     is_x = slab_x[1] <= slab_y[1] if side > 0 else slab_x[0] >= slab_y[0]
-    return Vec3(where(is_x, side * copysign(1.0, v[0]), 0.0), where(is_x, 0.0, side * copysign(1.0, v[1])), 0.0 * v[2])
+    return Vec3(where(is_x, side * copysign(1.0, v[0]), 0.0), where(is_x, 0.0, side * copysign(1.0, v[1])), 0.0)
 
 
 @kernel

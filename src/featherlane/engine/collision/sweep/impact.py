@@ -73,7 +73,7 @@ def find_impact(m1, d1):
     clearance = CLEARANCE * (start_dist - margin)
     target = margin + clearance
     close_gap = fmax(0.5 * clearance, tolerance)
-    t = 0.0 * total
+    t = 0.0
     dist = start_dist
     while state == SEARCH:
         # bound: the largest closing displacement per step, v of the module docstring

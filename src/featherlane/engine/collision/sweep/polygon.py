@@ -59,7 +59,7 @@ def load_polygon(d1, side):
         axis = into_contact(d1, capsule_axis(d1, side))
         centre = into_contact(d1, d1.shapes.pos[side] - d1.feature.origin[0])
         # the capsule's nearest point, moved: on the normal, -+ (dist - limit) / 2 from the middle of the nearest points
-        nearest = Vec3(0.0 * half, 0.0 * half, (1.0 * side - 0.5) * (d1.convex.dist[0] - d1.shapes.limit[0]))
+        nearest = Vec3(0.0, 0.0, (1.0 * side - 0.5) * (d1.convex.dist[0] - d1.shapes.limit[0]))
         along = dot(nearest - centre, axis)
         set_polygon_corner(d1, 0, 0, fma(half - along, axis, nearest))
         set_polygon_corner(d1, 0, 1, fma(-half - along, axis, nearest))
@@ -150,7 +150,7 @@ def keep_near(d1, polygon, count, point, normal, limit):
 @kernel
 def keep_farthest_two(d1, polygon, count):
     """Moves the two corners of a polygon that are farthest apart to the front; returns their number."""
-    largest = -1.0 + 0.0  # -1 as a value: below any squared length
+    largest = -1.0  # below any squared length
     first, second = 0, 1
     for i in range(count):
         for j in range(i + 1, count):

@@ -6,8 +6,9 @@ DoF j from the root to k
 
     D_jk = S_j . B^c_b S_k        D_kj = S_k . B^c_b S_j
 
-`implicit` and separate free bodies use B, `implicitfast` its symmetric part elsewhere.  `discrete` uses only the
-symmetric part of drag and resistance, because a metric cannot represent lift and added mass.
+The integrator `implicit` uses B.  `implicitfast` uses B for separate free bodies, and the symmetric part of D for all
+others.  `discrete` uses only the symmetric part of drag and resistance, because a metric cannot represent lift and
+added mass.
 The rates of an ellipsoid are not `jvp` of its force: tangents in six directions take 19 % more instructions, and for a
 sphere leave rounding errors of the lift where these rates are exactly 0.
 i is the index of a body, g that of a geom.

@@ -26,8 +26,8 @@ def inverse_constraint(m, d, store):
         store: 1 also writes the forces of the rows; 0 keeps those of the solver.
 
     Reads:  qacc, and what `forward_constraint` reads of position and velocity.
-    Writes: what `collision`, `make_rows` and `constraint_forces` write; of sensors what `sensor_rows` does; con_fresh,
-            dof_touched.
+    Writes: what `collision`, `make_rows` and `constraint_forces` write; what `sensor_rows` writes; con_fresh <- 0:
+            the next step finds its contacts again; dof_touched.
     """
     contacts_and_forces(m, d, STORE_FORCES if store else KEEP_FORCES)
 

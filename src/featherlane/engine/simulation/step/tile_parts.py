@@ -39,7 +39,7 @@ def by_halves(function: Callable) -> Kernel:
     def parts_fit(m, d, size, purpose):
         """Processes parts of `size` worlds one after the other; returns 0 if one of them does not fit, else 1.
 
-        purpose: passed on to the function.
+        purpose: the last argument of `function`.
         Writes: active, the worlds of the part; what the function writes.
         """
         start = 0
@@ -55,7 +55,10 @@ def by_halves(function: Callable) -> Kernel:
 
     @kernel
     def halved(m, d, purpose):
-        """Applies the function to halves of the tile, and to smaller parts until all fit; restores `active`."""
+        """Applies `function` of `by_halves` to halves of the tile, then to smaller parts until all fit.
+
+        Writes: what the function writes; active, which is restored.   Scratch: lane_active.
+        """
         d.lane_active[0] = d.active[0]
         size = width(d) // 2
         counts = load_counts(d)
@@ -63,7 +66,8 @@ def by_halves(function: Callable) -> Kernel:
             size = size // 2
             # all worlds are processed again, so counts of the larger parts are discarded
             restore_counts(d, counts, true_mask(d))
-        # a world that does not fit alone drops contacts, so its part always counts
+        # a part of one world never sets con_overflow, because a world that does not fit drops contacts instead: all
+        # parts are processed, and the result of parts_fit needs no check
         if size <= 1:
             parts_fit(m, d, size=1, purpose=purpose)
         d.active[0] = d.lane_active[0]

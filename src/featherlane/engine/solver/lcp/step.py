@@ -43,8 +43,8 @@ def iterate(m, d):
     A registered solver is called by its address, lcp_function, which the simulation sets.  It writes lcp.x, lcp.niter.
 
     Reads:  the rows of `make_lcp`, lcp.x.
-    Writes: lcp.x (nlcp,) [N, N m], lcp.*; stat_residual if iterations are recorded; the outputs that `solve_apgd` and
-            `solve_pgs` write for themselves.
+    Writes: lcp.x (nlcp,) [N, N m], lcp.*; stat_residual if iterations are recorded; what `solve_apgd` and `solve_pgs`
+            write.
     """
     # the solvers read tolerance and relaxation from lcp.parameter
     d.lcp.parameter[0], d.lcp.parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]

@@ -58,7 +58,7 @@ def _next_slope(m, d, i, x, e, c, which):
     """
     slope = _slopes(m, d, i)[which]  # one of (w', dw'/dw, dw'/du)
     if m.actuator_dyntype[i] == DYN_MUSCLE:
-        value = x[e] + 0.0  # a copy
+        value = x[e]
         up, down = displacements(m, d, 1.0 * c, EPS)
         x[e] = value + up
         upper = _slopes(m, d, i)[which]

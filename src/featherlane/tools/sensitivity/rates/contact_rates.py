@@ -1,7 +1,8 @@
 """Derivatives of contact forces by position and velocity: motions at the contact, and the law of the force.
 
-Motions.  A displacement of dof j moves body m beyond it by S_j, and the contact as in contact_moves.py.  The body's
-velocity V_m and acceleration A_m = J a change by S_j x (V_m - V), with V before the joint, and likewise A.
+Motions.  A displacement of dof j moves body m beyond it by S_j, and the contact as in contact_moves.py.  With V and A,
+the velocity and acceleration before the joint, the body's velocity V_m changes by S_j x (V_m - V), and its acceleration
+A_m = J a by S_j x (A_m - A).
 A dof that moves both bodies changes only the tangents relative to them: the frame spins about its normal, because
 tangents do not follow the bodies (contact_moves.py).
 
@@ -81,7 +82,7 @@ def contact_laws(m, d, p, shortest):
         # along normal and tangents, and along the rotation axes
         basis_force, basis_moment = contact_forces(m, d, k)
         force = _force_in_world(d, k, basis_force)
-        moment = 0.0 * Vec3(basis_force)  # zeros, of the same kind as the moment below
+        moment = Vec3(zeros(3))
         if c.dim > 3:
             moment = _moment_in_world(d, k, basis_moment)
         p.slot_force[k] = join(moment, force)

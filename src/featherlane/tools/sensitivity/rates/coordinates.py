@@ -126,7 +126,7 @@ def displacements(m, d, at, size):
 
     Both are 0 for a control that is already out of its range.
     """
-    up, down = size + 0.0, size + 0.0  # copies
+    up, down = size, size
     for i in range(m.nu):
         if m.actuator_ctrllimited[i]:
             u, low, high = d.ctrl[i], m.actuator_ctrlrange[i].lower, m.actuator_ctrlrange[i].upper

@@ -144,7 +144,7 @@ def _add_column(m, d, p, k, e, dof, by):
         squared_error = squared_error + dot(twist, twist)
     law = _law_at(m, e, sqrt(squared_error))  # at r = |E|
     force = _force_of_rows(d, k, law, error, rate, acceleration)
-    moment = 0.0 * force  # zeros, of the same kind as the moment below
+    moment = Vec3(zeros(3))
     if is_weld:
         # the forces g of the rotation's rows have the moment scale R (s g + t x g) / 2, with q = (s, t)
         g = _force_of_rows(d, k + 3, law, twist, turn_rate, turn_acceleration)

@@ -1,10 +1,14 @@
 """Second derivatives of the lengths of spatial tendons, column by column.
 
-A path between sites at x_0 and x_1 has the length L(y_0, y_1), y_e = R^T (x_e - c): a straight segment in the world's
-frame, a path around a geom in the geom's.  With g_e = dL/dx_e, a unit vector along the path, the sites are pulled by
-g_e and the geom by -g_e at the same points.  So the row J of a tendon is the effect of these forces, and its change
-that of the changes of the points and of g_e.  A dof moves the points; the changes of g_e are tangents of the directions
-that `wrap_in_frame` gives for moved sites, in the frame of the geom, which turns with the geom's body.
+A path between sites at x_0 and x_1 has the length L(y_0, y_1), where y_e is the position of site e in a frame.  The
+frame of a straight segment is the world's, y_e = x_e.  The frame of a path around a geom is the geom's, with the centre
+c and the rotation R: y_e = R^T (x_e - c).
+
+The gradient g_e = dL/dx_e is a unit vector along the path.  The row J = dL/dq of a tendon is therefore the generalized
+force of forces g_e on the sites at x_e, and of the opposite forces -g_e on the geom at the same points.  The derivative
+of J by a dof has two parts: the dof moves the points x_e, and it changes the forces g_e.  The changes of g_e are
+tangents of the directions that `wrap_in_frame` returns for moved sites.  These directions are in the frame of the geom,
+which turns with the geom's body.
 
 MINVAL is the least divisor: it stands for a length that is 0 where a site lies on a geom or two sites coincide.
 p.ten_bend is the row of the record p (records.py) for the derivative of a row of the tendons' Jacobian, by dof.

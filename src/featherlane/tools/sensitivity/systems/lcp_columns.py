@@ -366,7 +366,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         store_next_velocity(m, d, p, d.qacc)
         _difference_columns(m, d, b, p, thread, tile)
         _evaluate_own_state(m, d, b, p, thread, tile, store=0)  # lcp.w and the rows of the own state again
-        p.report[KNOWN] = p.rows_same[0] + 0.0  # a copy
+        p.report[KNOWN] = p.rows_same[0]
         p.report[NEAREST] = _nearest_change(m, d, p)
         if freezes(m):
             _solve_first_columns(m, d, b, p)

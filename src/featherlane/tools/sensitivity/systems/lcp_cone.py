@@ -142,7 +142,7 @@ def _finish_block(d, p, k, count, slides):
             j = k + 1 + e
             both = acts & (mu_of(d, j) > 0.0)  # mu_j is a divisor
             tt, inverse_mu = p.row_unit[i] * p.row_unit[j], 1.0 / where(mu_of(d, j) > 0.0, mu_of(d, j), 1.0)
-            diagonal_pull = pull if i == j else 0.0 * pull  # l on the diagonal, else 0 of the same kind
+            diagonal_pull = pull if i == j else 0.0  # l on the diagonal
             # regrouped: (scale - l) t_i t_j + l on the diagonal - along_i t_j
             added = fma(scale - pull, tt, diagonal_pull) - along * p.row_unit[j]
             p.row_matrix[start + j] = where(

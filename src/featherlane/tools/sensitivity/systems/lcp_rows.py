@@ -77,7 +77,7 @@ def _moved(p, k, twist):
     lost = p.slot_gone[k] >= 1.0  # worlds in which `moved_by` has no derivatives
     p.slot_flat[k] = where((p.slot_gone[k] > 0.0) & (dot(w, w) > 0.0), 1.0, p.slot_flat[k])
     separation = dot(p.slot_own[k].orientation.rows[0], velocity)  # along the normal
-    return where(lost, separation, dist), where(lost, velocity, pos), where(lost, 0.0 * velocity, rotation)
+    return where(lost, separation, dist), where(lost, velocity, pos), where(lost, Vec3(zeros(3)), rotation)
 
 
 @kernel
@@ -137,8 +137,8 @@ def place_dof_rows(m, d):
         if d.row_type[k] == FRICTION_DOF:
             write_dof_friction(m, d, k, d.row_id[k], present, shortest)  # row_id: the dof
         else:
-            # row_id: the joint; J is 1 for a lower limit, -1 for an upper one; + 0.0: a copy
-            j, sign = d.row_id[k], d.row_J[k] + 0.0
+            # row_id: the joint; J is 1 for a lower limit, -1 for an upper one
+            j, sign = d.row_id[k], d.row_J[k]
             limit = where(sign > 0.0, m.jnt_range[j].lower, m.jnt_range[j].upper)
             dist = sign * (d.qpos[m.jnt_qposadr[j]] - limit)
             write_joint_limit(m, d, k, j, sign, dist, present, shortest)

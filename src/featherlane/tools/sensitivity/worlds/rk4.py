@@ -73,7 +73,7 @@ def rk4_columns_of_tile(m, d, b, p, thread, tile):
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)
         for i in range(m.nv):
-            p.dq[i], p.drate[i] = delta(1.0 * s, i) + p.dr[i], p.dw[i] + 0.0  # + 0.0: a copy
+            p.dq[i], p.drate[i] = delta(1.0 * s, i) + p.dr[i], p.dw[i]
         for j in range(m.njnt):
             v, kind = m.jnt_dofadr[j], m.jnt_type[j]
             if has_quaternion(kind):

@@ -131,7 +131,7 @@ def add_stiffness_row(m, d, i):
     before = d.hessian.rowadr[i] - 1
     chain, n = m.chain_rowadr[i], m.chain_rownnz[i]
     start = count_translations(m, chain, n)
-    if start > 0:  # the row begins with a free joint's translations, for which S_j . f = f[3 + j]
+    if start > 0:  # the row begins with a free joint's translations: for the one along axis c, S_j . f = f[3 + c]
         entry = before + d.hessian.rownnz[m.chain_colind[chain]]
         for c in unrolled(range(3)):
             d.hessian.H[entry + c] = f[3 + c] + d.hessian.H[entry + c]
@@ -157,7 +157,7 @@ def store_two_rows(m, d, A, i):
     A_i, A_k = m.M_rowadr[i], m.M_rowadr[i - 1]  # addresses of both rows in A
     chain, n = m.chain_rowadr[i], m.chain_rownnz[i]
     start = count_translations(m, chain, n - 1)
-    if start > 0:  # the row begins with a free joint's translations, for which S_j . f = f[3 + j]
+    if start > 0:  # the row begins with a free joint's translations: for the one along axis c, S_j . f = f[3 + c]
         place = d.hessian.rownnz[m.chain_colind[chain]]
         entry_i, entry_k = before_i + place, before_k + place
         for c in unrolled(range(3)):

@@ -3,8 +3,10 @@
 Row i holds the ancestors of i, then i.  An elimination from the last row touches no entry outside these rows.  A row is
 computed from those below it: on the model's own tree they follow it directly, on a wider one they are listed.
 Row i begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last; dinv = 1 / D.  PATHS: the pattern on
-the wider tree.  body_reached[b] is 0 if no contact acts on body b or below it, PAIRED (1) if only contacts between two
-bodies of one tree do, which are no stiffnesses of a body, else REACHED or higher (rows/rows.py).
+the wider tree.
+body_reached[b] (rows/rows.py) is 0 if no contact acts on body b or on a body below it.  It is PAIRED (1) if only
+contacts between two bodies of one tree act there; these are not stiffnesses of one body.  It is REACHED (2) or higher
+if another contact acts there.
 chain_rowadr, chain_rownnz and chain_colind are the rows of the model's own tree.
 `TreeRows` holds a pattern, `System` the arguments of an elimination.  `factor_columns` computes A <- L^T D L and
 f <- L^-T f, `reduce_columns` x <- L^-T x, `expand_columns` x <- L^-1 D^-1 x, for up to `most` rows at a time.

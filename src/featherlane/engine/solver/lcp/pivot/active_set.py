@@ -54,7 +54,7 @@ def set_to_bound(r1, p, upper):
 @kernel
 def reduce_matrix_row(r1, p, t):
     """Computes t = L^-1 A_Cp, with which place p may enter the factor."""
-    # no space for another row: without gaps there is some, since p is not in the factor
+    # if the factor is full, it has gaps, because p is not in it: without the gaps there is space for another row
     if r1.one.nfactor[0] == 8 * eights_per_row(r1):
         refactor(r1)
     gather_matrix_row(r1, p, t)
@@ -139,7 +139,7 @@ def find_most_wrong(r1, accepted, least_index):
     found = -1
     for p in range(r1.one.n[0]):
         state, w = r1.one.state[p], r1.place.w[p]
-        wrong = 0.0 * accepted  # how far w is on the wrong side; here 0 as a value of the type of `accepted`
+        wrong = 0.0  # how far w is on the wrong side
         # at LOWER w >= 0 is right, at UPPER w <= 0, at WAITING w = 0, and at FIXED any w
         if r1.one.mark[p] != GIVEN_UP:
             if state == LOWER:
@@ -174,8 +174,7 @@ def release_from_bound(r1, p):
         append_factor_row(r1, p, r1.one.ell, pivot)
         r1.one.state[p] = BETWEEN
     else:
-        # 0 * pivot + sign: the plain number as a value of the type of pivot
-        length, stopping = step_within_bounds(r1, longest=distance_along(r1, p, rate=0.0 * pivot + sign))
+        length, stopping = step_within_bounds(r1, longest=distance_along(r1, p, rate=sign))
         # x_C has moved by `length`; if it is INF, no bound stops the move, and there is no minimum
         if length < INF:
             r1.place.x[p] = r1.place.x[p] + length * sign

@@ -130,7 +130,7 @@ def step_to_zero_w(r1, j, best, noise):
         speed, w = -speed, -w
     if state == WAITING:
         if fabs(speed) > noise:
-            step = 0.0 * best  # 0 as a value of the type of `best`
+            step = 0.0
     elif state != FIXED and speed < -noise and w < -best * speed:
         step = fmax(w, 0.0) / -speed
     return step
@@ -233,8 +233,8 @@ def drive_row(r1, i, noise):
     moving = 1  # 0 after the last step
     while moving:
         reduce_matrix_row(r1, i, r1.one.ell)  # one.ell = L^-1 A_Ci, which the steps below read
-        # w_i is already 0, up to rounding: no step (0 as a value of the type of `noise`)
-        step = 0.0 * noise
+        # w_i is already 0, up to rounding: no step
+        step = 0.0
         end = DONE
         if fabs(r1.place.w[i]) > noise:
             sum_abs_dx, sum_sq_dx = find_direction(r1, i, sign)  # writes place.dx, place.dw

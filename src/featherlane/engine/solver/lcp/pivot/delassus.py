@@ -45,7 +45,7 @@ def compute_delassus_row(d, blocks, a):
     r = d.one.row[a]
     first = d.lcp.coladr[r]
     for block in range(blocks):
-        sums = 0.0 * panel8[d.lcp.col[first] * blocks + block]  # eight zeros
+        sums = 0.0
         for e in range(first, first + d.lcp.colnum[r]):
             panel_row = d.lcp.col[e] * blocks  # its first eight
             sums = fma(d.place.A[8 * panel_row + a], panel8[panel_row + block], sums)

@@ -86,8 +86,9 @@ def gather_negative_w(r1):
 
 @kernel
 def solve_triangle_forward(LT, corner, stride, t, start):
-    """Computes t <- L^-1 t for eight numbers of t from `start` on; returns the result with the opposite sign.
+    """Computes y = L^-1 t for eight numbers of t from `start` on, stores y in t, and returns -y.
 
+    It returns -y because the caller subtracts y_k times row k of L^T from the numbers behind: fma(-y_k, row, numbers).
     LT[corner] is the first entry of their 8 x 8 triangle of L^T, and `stride` the length of a row of L^T.
     """
     y = tuple(t[start + r] for r in range(8))
@@ -183,8 +184,9 @@ def pivot_of(r1, p, t):
 def is_independent(r1, t, pivot):
     """Checks that the pivot of place p exceeds rounding, given t = L^-1 A_Cp.  Overwrites one.y.
 
-    The pivot is y^T A y with y = (-A_CC^-1 A_Cp, 1).  A doubtful one is compared with SMALLEST_PIVOT y^T y, since A is
-    about 1.  Others need no y: they are below SMALLEST_PIVOT, or large enough.
+    The pivot is y^T A y with y = (-A_CC^-1 A_Cp, 1).  It exceeds rounding if it is above SMALLEST_PIVOT y^T y, because
+    the entries of A are at most about 1.  Only pivots from SMALLEST_PIVOT to DOUBTFUL need y: a smaller one fails, as
+    y^T y >= 1, and a larger one counts as independent.
     """
     least = SMALLEST_PIVOT
     if least < pivot < DOUBTFUL:

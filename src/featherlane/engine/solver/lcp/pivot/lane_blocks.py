@@ -14,7 +14,7 @@ Friction is *frozen*, as in ODE: first all other rows are solved, with x = 0 in 
 at the resulting limits.
 Symbols: i, j: rows of the problem;  a, b: active rows, which are free in some world: row lcp.order[a] of the problem;
     least: pivots up to it count as 0 (SINGULAR);  live: mask of unsolved worlds.
-    `x + 0.0`: a copy of x, in which -0 becomes 0;  `place_w`: w = A x - b;  `finish_at`: residual and status.
+    `x + 0.0`: x, in which -0 becomes 0;  `place_w`: w = A x - b;  `finish_at`: residual and status.
 Buffers: lcp.lower, lcp.upper: lower and upper limits in effect;  lcp.dx: change of x;  lcp_dx: by active row, of the
     substitutions;  lcp_state: the sets, see OPEN;  lcp_L: the packed factor of the active rows (packed_factor.py).
     A_ij = lcp.A[i * n + j]; `dense_dot`: row of A x.
@@ -101,7 +101,7 @@ def add_columns(p, first, count):
     """Adds A_ij dx_j to all w_i, for the `count` rows j = lcp.order[first], lcp.order[first + 1], ...; dx: lcp.dx."""
     n = p.lcp.n[0]
     column = tuple(p.lcp.order[first + k] for k in range(count))
-    dx = tuple(p.lcp.dx[column[k]] + 0.0 for k in range(count))
+    dx = tuple(p.lcp.dx[column[k]] for k in range(count))
     for i in range(n):
         w = p.lcp.w[i]
         for k in unrolled(range(count)):
@@ -123,9 +123,10 @@ def add_correction(p):
 
 @kernel
 def violations(p, i, x_tolerance, w_tolerance):
-    """Returns masks (low, high, wrong) of row i: free and below its limits, free and above them, at a limit and wrong.
+    """Returns masks (low, high, wrong) of worlds in which row i violates its condition.
 
-    A row at a limit is wrong if w has the wrong sign: w < 0 at the lower limit, w > 0 at the upper one.
+    low: it is free and below its limits;  high: it is free and above them;  wrong: it is at a limit, and w has the
+    wrong sign, w < 0 at the lower limit or w > 0 at the upper one.
     """
     x, w, state = p.lcp.x[i], p.lcp.w[i], p.lcp_state[i]
     free = state == OPEN
@@ -148,7 +149,7 @@ def exchange_rows(p, live):
         size = fmax(fabs(p.lcp.x[i]), size)
         size = fmax(fabs(p.lcp.b[i]) / diagonal, size)
     x_tolerance = EXACT * size
-    changed = size < 0.0  # mask of no world
+    changed = false_mask(p)
     for i in range(p.lcp.n[0]):
         low, high, wrong = violations(p, i, x_tolerance, x_tolerance * diagonal)
         low, high, wrong = live & low, live & high, live & wrong
@@ -227,8 +228,8 @@ def lane_blocks(p, passes):
     least = SINGULAR * largest_diagonal(p)
     passes_done = 0.0  # in each world
     start_sets(p)
-    has_friction = passes_done > 0.0  # worlds whose friction limits are set: none so far
-    live = not_(has_friction)  # unsolved worlds: all
+    has_friction = false_mask(p)  # worlds whose friction limits are set
+    live = true_mask(p)  # unsolved worlds
     for _ in range(passes):
         solve_sets(p, least, live)  # writes x of the free rows, w of the others
         passes_done = passes_done + where(live, 1.0, 0.0)
@@ -260,6 +261,7 @@ def solve_lane_blocks(p, passes):
 
     Reads:  lcp.n, lcp.A, lcp.b, lcp.lo, lcp.hi, lcp.findex, lcp.add, lcp.parameter.
     Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*, of which lcp.lower and lcp.upper are the
-            limits in effect; for itself lcp_L.
+            limits in effect.
+    Scratch: lcp_L, lcp_state, lcp_dx.
     """
     lane_blocks(p, passes)

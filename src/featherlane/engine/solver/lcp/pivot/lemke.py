@@ -142,7 +142,7 @@ def leaving_row(p1, c):
 def first_leaving_row(p1):
     """Returns the row with the lowest q, whose variable leaves as z0 enters; -1: no q is below zero.
 
-    In a tie it is the last row: of q_i + eps^(i + 1), its eps^(i + 1) is the smallest.
+    In a tie it is the last row: the rule compares q_i + eps^(i + 1), and the last row has the smallest eps^(i + 1).
     """
     leaving, least = -1, 0.0
     for i in range(p1.one.n[0]):

@@ -56,7 +56,7 @@ def order_rows(r1):
 @kernel
 def power_of_two_scale(diagonal):
     """Returns the scale s = 2^-e of a row whose diagonal is near 4^e, so that s^2 diagonal is near 1; 1 if it is 0."""
-    scale = 0.0 * diagonal + 1.0  # 1 as a value of the type of `diagonal`
+    scale = 1.0
     if diagonal > SMALLEST_DIAGONAL:
         # diagonal = f 2^exponent with 1 <= f < 2: e is exponent / 2, rounded
         _, exponent = split_exponent(diagonal)

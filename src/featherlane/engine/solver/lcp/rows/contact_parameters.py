@@ -1,9 +1,9 @@
 """Contact parameters that only the LCP contact model uses, each world with its own values.
 
 If one geom has a higher priority, it alone sets them.  Else restitution, its least speed and slip are the larger of the
-two, and friction is a force if one of the two geoms specifies it so.  ERP and CFM are those of the geom that sets them;
-if both do, the softer: the smaller ERP, the larger CFM; if none does, the model's.  The direction of
-friction is the first geom's or, if it has none, the second's.
+two, and friction is a force if one of the two geoms specifies it so.  ERP and CFM are those of the geom that sets them.
+If both geoms set them, the softer values apply: the smaller ERP, the larger CFM.  If none does, they are the model's.
+The direction of friction is the first geom's or, if it has none, the second's.
 User-defined contacts keep their own parameters; their con_cand is NO_CANDIDATE, as they come from no pair of geoms.
 Symbols: k: a contact;  g: the geom that sets its parameters;  h: the other one, or g again if g alone sets them.
     `leading_geoms` returns (g, h);  `mix_restitution` sets con_restitution and con_restitution_vel;
@@ -25,7 +25,7 @@ ALONG = 1e-6  # least length of a friction direction's part along the surface, r
 
 @kernel
 def friction_without_minimum(mu):
-    """Returns mu, or 0 up to MINMU: mixing raises a coefficient of 0 to MINMU."""
+    """Returns mu, or 0 if mu is at most MINMU, because mixing raises a coefficient of 0 to MINMU."""
     return where(mu > MINMU, mu, 0.0)
 
 

@@ -2,9 +2,8 @@
 
 If the edges of two boxes run along each other, rounding decides whether their crossing is also a contact point.
 Between rigid bodies such a point is redundant: its neighbours already prevent penetration.  Between soft ones it
-would add a spring, and a stack would start to lean.  So if a pair has more than 4 points, one is dropped that
-
-    lies on the line between two others, at the depth interpolated there; or coincides with an earlier one.
+would add a spring, and a stack would start to lean.  So if a pair has more than 4 points, a point is dropped if it lies
+on the line between two others, at the depth interpolated there, or if it coincides with an earlier one.
 
 User-defined contacts are not reduced: their con_cand, the candidate pair of a contact, is NO_CANDIDATE.
 con_D marks contacts: it is > 0 in worlds in which the contact has rows, else 0.  Only its sign

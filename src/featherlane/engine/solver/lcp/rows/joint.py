@@ -83,8 +83,7 @@ def append_equality_row(m, d, k, error_norm):
     erp, cfm = softness(m, equality.erp, equality.cfm, solref, solimp, error_norm, d.row_D[k])
     row = append_row(m, d, k)
     target = -(erp / h) * d.row_pos[k]
-    infinite = INFINITE
-    set_row(m, d, row, present, c=target, cfm=cfm, bounds=(-infinite, infinite))
+    set_row(m, d, row, present, c=target, cfm=cfm, bounds=(-INFINITE, INFINITE))
     return row.r
 
 

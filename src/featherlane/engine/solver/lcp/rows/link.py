@@ -126,7 +126,7 @@ def fill_linear_row(d, u, arm_1, arm_2, start, n):
 @kernel
 def append_link(m, d, k, start, n):
     """Appends all rows of link k, except that of its motor or stop; sets link_lcprow[k, 0] to the first one."""
-    every_world, infinite = true_mask(d), INFINITE  # all worlds have the rows; they are unbounded
+    every_world = true_mask(d)  # all worlds have the rows; they are unbounded
     rate = own_or_model_value(m.link_erp[k], m.opt_erp[0]) / timestep(m)
     cfm = own_or_model_value(m.link_cfm[k], m.opt_cfm[0])
     arm_1, arm_2 = anchor_arm(m, d, k, side=0), anchor_arm(m, d, k, side=1)
@@ -145,7 +145,7 @@ def append_link(m, d, k, start, n):
             fill_linear_row(d, u, arm_1, arm_2, start, n)
             error = dot(u, shift)
         row = append_jacobian_row(m, d, start, n)
-        set_row(m, d, row, every_world, c=rate * error, cfm=cfm, bounds=(-infinite, infinite))
+        set_row(m, d, row, every_world, c=rate * error, cfm=cfm, bounds=(-INFINITE, INFINITE))
 
 
 @kernel

@@ -57,8 +57,8 @@ def sum_solution_rows(m, d):
 def accelerate_by_rows(m, d):
     """Computes qfrc_constraint = L^T D^1/2 z and qacc = Mh^-1 f + L^-1 D^-1/2 z, so that v' = v + h qacc.
 
-    In a world with an acceleration that is not below FAR, every constraint force becomes FAR.  Otherwise its NaNs could
-    depend on the other worlds: if Mh is singular, a row that this world lacks may have added 0 * inf.
+    In a world with an acceleration that is not below FAR, every constraint force becomes FAR.  This replaces
+    NaNs that could depend on the other worlds: if Mh is singular, a row that this world lacks may have added 0 * inf.
     """
     for i in range(m.nv):
         # (D^1/2 z)_i, since lcp.scale = D^-1/2

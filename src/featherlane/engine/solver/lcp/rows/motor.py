@@ -96,7 +96,6 @@ def append_link_motor(m, d, k, present, low, high):
     Returns the number of the row.
     """
     start = first_free_column(d)
-    infinite = INFINITE
     at_stop = low | high
     n = list_pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start)
     axis = link_axis(m, d, k, side=0)
@@ -114,8 +113,8 @@ def append_link_motor(m, d, k, present, low, high):
     # a stop pushes away from itself; two stops at one position act in both directions
     force = m.link_motor_force[k]
     has_range = m.link_range[k].lower < m.link_range[k].upper  # else both stops are at one position
-    lo = where(at_stop, where(low & has_range, 0.0, -infinite), -force)
-    hi = where(at_stop, where(high & has_range, 0.0, infinite), force)
+    lo = where(at_stop, where(low & has_range, 0.0, -INFINITE), -force)
+    hi = where(at_stop, where(high & has_range, 0.0, INFINITE), force)
     set_row(m, d, row, present, c=target, cfm=cfm, bounds=(lo, hi))
     return row.r
 

@@ -145,9 +145,10 @@ def set_row(m, d, row, present, c, cfm, bounds):
 
 @kernel
 def set_friction(d, r, normal, present, mu, is_force):
-    """Makes row r a friction row: |x_r| <= mu |x_normal|, or |x_r| <= mu [N, N m] in worlds with is_force = 1 (else 0).
+    """Makes row r a friction row: |x_r| <= mu |x_normal|; in worlds in which mu is a force [N, N m], |x_r| <= mu.
 
-    normal: number of the normal row.  lcp.hi holds the coefficient, lcp.add the force.  `set_row` must precede.
+    normal: number of the normal row;  is_force: 1 in worlds in which mu is a force, else 0.
+    lcp.hi holds the coefficient, lcp.add the force.  `set_row` must precede.
     """
     d.lcp.findex[r] = normal
     d.lcp.lo[r] = 0.0

@@ -16,7 +16,6 @@ A fixed point of the iteration solves
 
 Buffers: lcp.y: y;  lcp.g: A y - b;  lcp.w: A x - b;  lcp.dx: d = x+ - y;  lcp.dw: A d;  lcp.target: x+;
     lcp.best: the best x;  lcp.step: 1 / D, on cones with one D for a contact in the metric of s (`set_cone_steps`).
-`x + 0.0`: a copy of x, in which -0 becomes 0.
 `mu_of`, `length_across`: mu_i of a row, |s| of the friction rows behind a normal row.  `in_cone`: row i is one of them.
 `project_box(p, x, i, u)`: u clipped to the bounds of row i at x;  `project_cone(p, u, k, count)`: projects rows of u.
 Symbols: p: the record of the problems;  i: a row, of lcp.n;  lcp.findex_i: its normal row if it is friction, else -1;
@@ -157,7 +156,7 @@ def start_apgd(p, cone):
         set_steps(p, cone=0)
     compute_w(p)
     for i in range(p.lcp.n[0]):
-        p.lcp.y[i], p.lcp.g[i], p.lcp.best[i] = p.lcp.x[i] + 0.0, p.lcp.w[i] + 0.0, p.lcp.x[i] + 0.0
+        p.lcp.y[i], p.lcp.g[i], p.lcp.best[i] = p.lcp.x[i], p.lcp.w[i], p.lcp.x[i]
     return lcp_residual(p, p.lcp.x, p.lcp.w, cone)
 
 

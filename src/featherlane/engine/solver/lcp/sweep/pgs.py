@@ -7,9 +7,10 @@ A visit updates one row with all others fixed: over-relaxed by omega, then clipp
 With friction on a cone, the friction rows of a contact are set together after its normal: a step along the negative
 gradient, then a projection to the disc of radius x_n + a (projection.py).  In both cases friction limits follow the
 normals at every visit, so fixed points solve the problem with *consistent* limits, |x_t| <= mu x_n with the final x_n.
-The bounds that are reported with a solution on cones are those of the pyramid around each.
+With cones, the reported bounds are those of the pyramid around each cone.
 
-A world stops if no row of a sweep moved by more than the tolerance and the residual (residual.py) is not above it.
+A world stops after a sweep in which no row moved by more than the tolerance, relative to the size of x, if its residual
+(residual.py) is within the tolerance as well.
 Symbols: p: the record of the problems;  i: a row, of lcp.n;  lcp.findex_i: its normal row if it is friction, else -1;
     k: a normal row, with `count` friction rows k + 1, k + 2, ...;
     live: mask of worlds that continue;  cone: 1: friction on cones, 0: pyramids;  lcp.step: 1 / A_ii, see
@@ -124,7 +125,7 @@ def lcp_pgs(p, iterations, quickstep, cone):
     start_order(p, quickstep)  # writes lcp.order
     record_sweep(p, sweep=0, cone=cone)
     sweeps = 0.0  # in each world, so far
-    live = sweeps <= 0.0  # all worlds
+    live = true_mask(p)
     for sweep in range(iterations):
         if not any_(live):
             break

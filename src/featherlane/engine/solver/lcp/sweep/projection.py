@@ -2,18 +2,18 @@
 
 Bounds of a row of friction (findex = k >= 0) follow Coulomb's law at the current normal:
 
-    pyramid   |x_i| <= mu_i |x_k| + add_i, each row for itself
+    pyramid   |x_i| <= mu_i |x_k| + add_i, each row alone
     cone      sum (x_i / mu_i)^2 <= (x_k + a)^2 over the rows of the contact, a = min add_i / mu_i;
               a row without mu has |x_i| <= add_i
 
 For a cone the rows of a contact are consecutive: the normal k, then all rows with findex k.  A row of friction
 elsewhere has its own limits, as in a pyramid.  Lengths across the normal are measured in s_i = x_i / mu_i, in which the
-cone is circular: |s| <= x_k + a, x_k >= 0.  A mu beyond 1e8 counts as 1e8, and a length below 1e-154, whose square
-underflows, as 0.
+cone is circular: |s| <= x_k + a, x_k >= 0.  A mu beyond 1e8 counts as 1e8.  A length below 1e-154 counts as
+0, because its square underflows.
 Symbols: p: the record of the problems;  i: a row, of lcp.n, with lcp.lo, hi, add;  lcp.diag: A_ii;  k: a normal row,
     with `count` friction rows k + 1, k + 2, ...;  u: an array of the length of x that is projected in place;  mu_i: the
     coefficient, in lcp.hi_i if findex_i >= 0.
-`x + 0.0`: a copy of x, in which -0 becomes 0.
+`x + 0.0`: x, in which -0 becomes 0.
 """
 
 from featherlane.engine.prelude import *
