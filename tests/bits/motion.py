@@ -142,6 +142,7 @@ def together(model: fl.Model, batch: fl.Batch, motion: Motion) -> dict[str, np.n
         for field, rows in batch.rollout(chunk, motion.control, STEPWISE).items():
             found[field].append(rows[..., None] if rows.ndim == 2 else rows)  # as the values were recorded
     kept = {field: getattr(batch, field).copy() for field in (*kept_fields(model), *asked(model, motion))}
+    kept["nreset"] = kept["nreset"].astype(batch.dtype)  # as the values were recorded
     return {field: np.concatenate(rows, axis=1) for field, rows in found.items()} | kept
 
 
