@@ -170,6 +170,7 @@ def play_tile(m, d, b, p, thread, tile):
         if any_(resting):
             begin_episodes(m, d, p, resting)
         for k in range(p.frame_skip):
+            # the first nskip time steps compute no outputs, such as sensors: later steps overwrite them unread
             d.unread[0] = 1 if k < p.nskip else 0
             step(m, d)
         d.unread[0] = 0
@@ -177,7 +178,7 @@ def play_tile(m, d, b, p, thread, tile):
             restore_initial_states(m, d, p, resting)  # undoes the steps of these worlds
         write_outcomes(d, p, resting)
         write_records(b, thread, tile, s)
-    sign_contacts(m, d)
+    sign_contacts(m, d)  # writes the signature by which the next call groups worlds with similar contacts
     store_worlds(b, thread, tile)
 
 

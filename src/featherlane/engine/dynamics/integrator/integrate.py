@@ -17,7 +17,7 @@ Imported kernels:
     uses_articulated(m)                whether the model solves by the recursion over articulated bodies
     articulated_solve(m, d, extra, x)  x <- (M + diag(extra))^-1 x by this recursion
     factor_and_solve                   (m, A, L, inverse, x, own): L, inverse <- factor of A, x <- A^-1 x
-                                       own=1: the diagonal of A is that of A, own=0: the values in `inverse`
+                                       own=1: A as it is, own=0: with the diagonal in `inverse`
     solve_factored                     (m, L, inverse, x): x <- A^-1 x, with this factor
     damping_coefficients(m, d, i)      (b, c, e) of the damping force -v (b + c |v| + e v^2) of DoF i
     implicit_rate((b, c, e), |v|)      b + 2 c |v| + 3 e v^2, minus the derivative of this force

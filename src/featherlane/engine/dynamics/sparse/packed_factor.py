@@ -76,8 +76,12 @@ def packed_factor(entry):
 
     @kernel
     def factor(p, s, L, n, least):
-        """L <- L, with 1 / D on its diagonal, of the n x n matrix with the entries `entry`."""
-        # four rows at a time: u in the columns before them; then the first two rows, and the last two rows
+        """Stores L below the diagonal of the packed triangle L, and 1 / D on it, for the n x n matrix A.
+
+        p, s: passed to `entry`, which returns A_ij;  least: see above.
+        """
+        # four rows at a time, from row i on: u of all four in the columns before i, two columns at a time; rows i and
+        # i + 1 are completed; u of rows i + 2 and i + 3 in the columns i and i + 1; these rows are completed
         for four in range(n // 4):
             i = 4 * four
             for pair in range(2 * four):

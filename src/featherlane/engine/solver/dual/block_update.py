@@ -15,8 +15,10 @@ con_dim[k]: number of rows of contact k, 0 the normal, 1 and 2 the tangents, 3 t
 `add_row_force(d, q, c, f)` adds a force f of row c to z = Y^T f, `add_three_row_forces` those of three rows.
 `has_edges`: contact k is a pyramid with friction; `force_count`: number of its forces.
 `basis_value(d, x, k, c)` is component c of x along the basis of contact k; primal.con_warm has b = J a0 - aref.
-Updates return (fall, drift): the decrease of the cost, and the drift (f_new - f_start) (f_start - f_old).  A change
-delta of a force with derivative y and second derivative a decreases the cost by -delta (y + a delta / 2).
+Updates return (fall, drift).  fall: the decrease of the cost: a change delta of a force with derivative y and second
+derivative a decreases it by -delta (y + a delta / 2).  drift: (f_new - f_start) (f_start - f_old) for a force f_old
+before the momentum step, f_start after it, and f_new after the update.  If the sum of all drifts is negative, the sweep
+opposes the momentum, and the momentum starts again from 0 (pgs.py).
 """
 
 from featherlane.engine.prelude import *

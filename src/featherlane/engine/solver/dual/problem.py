@@ -11,8 +11,12 @@ either one from its optimum:
 
     gap = cost(a) + 1/2 f^T (A + R) f + f^T b  >=  0.
 
-For f the forces at a (Newton, CG) it is 1/2 g^T M^-1 g, with g the gradient.  For a = a0 + M^-1 J^T f (PGS) it is the
-sum over rows of s(x) + s*(f) + f x = (f - f(x)) (x + R (f + f(x)) / 2), with f(x) a row's force at x = J a - aref.
+For f the forces at a (Newton, CG) it is 1/2 g^T M^-1 g, with g the gradient.  For a = a0 + M^-1 J^T f (PGS) it is a
+sum over rows (`row_gap`).  A row has x = J a - aref, its primal cost c(x), its force f(x) there, and the conjugate
+cost c*(f), which is R f^2 / 2 for an admissible f.  Its part of the gap is
+
+    c(x) + c*(f) + f x = (f - f(x)) (x + R (f + f(x)) / 2).
+
 Names
     point      a: qacc; M a: primal.Ma; x: primal.row_x, and con_y along the basis of a contact: direction 0 is the
                normal, 1 and 2 the tangents, 3 to 5 the turns (`basis_value` returns one component)

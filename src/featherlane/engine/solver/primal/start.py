@@ -1,7 +1,8 @@
 """Initial point of the iterations: from the last step's acceleration and the unconstrained one.
 
-`warm_start` takes the cheaper one for each world.  Newton's method starts one Newton step from the last acceleration
-along the line to the unconstrained one.  That compares no costs: one slope along the line replaces the sums of both.
+`warm_start` takes the cheaper one for each world.  Newton's method starts elsewhere: on the line from the last
+acceleration to the unconstrained one, after one Newton step along this line.  The step needs the slope and the
+curvature of the cost at the last acceleration, and neither of the two costs.
 Names: a0: unconstrained acceleration, qacc_smooth, with M a0 = f0 (`metric_force`); p: direction, primal.search;
 Ma = M a, Mv = M p.
 Rows of a point are x = J a - aref in primal.row_x, con_y; those of a direction are J p in row_v, con_z.

@@ -2,7 +2,7 @@
 
 A contact acts on its two bodies by the same force at two arms, each from the com of its body's tree:
 
-    K += q F q'^T with q = ([r], 1), q' = ([r'], 1),
+    K += X F X'^T with X = ([r], 1), X' = ([r'], 1),
     K += [[A + p (r' x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]] for its turns,
 
 with F, A, p, s as in stiffness.py, and [r] the matrix of r x.  All contacts of a pair of bodies, a coupling
@@ -55,7 +55,7 @@ def ordered_arms(m, d, k):
 
 @kernel
 def add_point_stiffness(m, d, k, F):
-    """Adds q F q'^T = [[ [r] F [r']^T, [r] F ], [ F [r']^T, F ]] to K for a 3x3 stiffness F of contact k's point."""
+    """Adds X F X'^T = [[ [r] F [r']^T, [r] F ], [ F [r']^T, F ]] to K for a 3x3 stiffness F of contact k's point."""
     r, r_other = ordered_arms(m, d, k)
     coupling = d.hessian.con_coupling[k]
     f = F.rows

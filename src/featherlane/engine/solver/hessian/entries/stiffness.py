@@ -1,12 +1,13 @@
 """Contacts as stiffnesses of bodies: K_b = sum of w_ab q_a q_b^T over the basis wrenches q of the contacts on body b.
 
 A wrench of the basis is (r x u, u) for a direction u at arm r, and (v, 0) for a turn v.  A contact without turns is a
-3x3 stiffness F of its point; its turns add a symmetric A on the rotation, and p s^T between rotation and translation:
+3x3 stiffness F of its point, which adds X F X^T with X = ([r], 1), and [r] the matrix of r x.  Turns add
 
-    K_b += q F q^T with q = ([r], 1),   and  [[A + p (r x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]].
+    [[A + p (r x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]]
 
-[r] is the matrix of r x.  The contact's basis is (n, u, v): normal and both tangents, scaled by friction, in
-con_basis[k]; its turns are in con_basis[TURN, k].  primal.con_y[k] and con_y[TURN, k] are y = J a - aref along them.
+with a symmetric A on the rotation.  p s^T is the mixed second derivative by rotation and translation: p is a
+combination of the turns, s one of the directions.  The contact's basis is (n, u, v): normal and both tangents, scaled
+by friction, in con_basis[k]; its turns are in con_basis[TURN, k].  primal.con_y[k] and con_y[TURN, k] are y = J a - aref along them.
 T is the length of y along the directions other than n, and t = y / T along these directions.  `cone_weights` returns
 ((w, e, q, b), 1 / T) of an elliptic cone, whose cost has the second derivative w n n^T - e (n t^T + t n^T) + q t t^T
 + b I, with I over these directions.  `turning_weights` returns (c, w) of a pyramid: the weights of n with turn i, and
@@ -49,7 +50,7 @@ def begin_stiffness(d, b):
 
 @kernel
 def add_stiffness_at_arm(d, b, r, F):
-    """Adds q F q^T = [[ [r] F [r]^T, [r] F ], [ ([r] F)^T, F ]] to K_b, for a 3x3 stiffness F at arm r."""
+    """Adds X F X^T = [[ [r] F [r]^T, [r] F ], [ ([r] F)^T, F ]] to K_b, for a 3x3 stiffness F at arm r."""
     f = F.rows  # also its columns: F is symmetric
     g = tuple(cross(r, f[c]) for c in range(3))  # columns of G = [r] F: r x column c of F
     a = tuple(cross(r, Vec3(g[c][i] for c in range(3))) for i in range(3))  # rows of G [r]^T: r x row i of G

@@ -19,8 +19,9 @@ body_lastdof[b] is the last dof that moves body b.  The arms of `pushed_body_arm
 relative to the com of the tree.
 con_body, con_dim: the contact's bodies, its number of directions; con_D: 1 / R of its rows.
 H_ij is hessian.H[rowadr[i] + place of j].  Row i of column a has the entries of columns a, a + 1, ..., as their dofs
-descend.  `find_place` returns (e, place of a dof); e is the entry of the row's block list at which the search for the
-next one begins, first `diagonal_block`, that of the row's own block.  Rows of ancestors have no block list: e is 0.
+descend.  H has one of two layouts (`has_block_rows`).  In the first one, each row has a list of blocks of dofs:
+`find_place` returns (e, place of a dof), and e is the block at which the search for the next dof begins, at first
+`diagonal_block`.  In the second one, each row has the ancestors of its dof, as M has; there is no list, and e is 0.
 """
 
 from featherlane.engine.prelude import *

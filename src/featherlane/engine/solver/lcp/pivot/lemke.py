@@ -127,7 +127,8 @@ def leaving_row(p1, c):
     for i in range(n):
         if p1.place.A[stride * i + c] < -(PIVOT * largest) and (leaving < 0 or reaches_zero_first(p1, i, leaving, c)):
             leaving = i
-    # z0, variable 2 n: it leaves if it reaches zero no later than that of the row `leaving`, up to rounding
+    # z0, variable 2 n: it leaves if it reaches zero no later than that of the row `leaving`, up to rounding.  There
+    # is such a row, because the row of z0 passed the same test above
     for i in range(n):
         if p1.one.order[i] == 2 * n and p1.place.A[stride * i + c] < -(PIVOT * largest):
             # values of the variable of column c at which they are zero
