@@ -7,7 +7,8 @@ A wrench of the basis is (r x u, u) for a direction u at arm r, and (v, 0) for a
 
 with a symmetric A on the rotation.  p s^T is the mixed second derivative by rotation and translation: p is a
 combination of the turns, s one of the directions.  The contact's basis is (n, u, v): normal and both tangents, scaled
-by friction, in con_basis[k]; its turns are in con_basis[TURN, k].  primal.con_y[k] and con_y[TURN, k] are y = J a - aref along them.
+by friction, in con_basis[k]; its turns are in con_basis[TURN, k].  primal.con_y[k] and con_y[TURN, k] are
+y = J a - aref along them.
 T is the length of y along the directions other than n, and t = y / T along these directions.  `cone_weights` returns
 ((w, e, q, b), 1 / T) of an elliptic cone, whose cost has the second derivative w n n^T - e (n t^T + t n^T) + q t t^T
 + b I, with I over these directions.  `turning_weights` returns (c, w) of a pyramid: the weights of n with turn i, and
