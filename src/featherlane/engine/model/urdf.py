@@ -7,6 +7,7 @@ Visual elements (visuals, textures, materials) are not listed: they cannot chang
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterator
 from xml.dom import expatbuilder
 from xml.dom.minidom import Element
@@ -61,13 +62,18 @@ def root_links(text: str) -> list[str]:
 
 def elements(text: str, tag: str = "") -> list[Element]:
     """Returns the children of the robot, of one kind if a tag is given; empty if the text is not URDF."""
+    return [element for element in _parsed(text) if tag in ("", element.tagName)]
+
+
+@functools.lru_cache(maxsize=2)  # a load reads the same text several times
+def _parsed(text: str) -> tuple[Element, ...]:
+    """Returns the children of the robot, which must not be changed; none if the text is not URDF."""
     try:
         # published files have empty lines before the declaration, and undeclared prefixes of namespaces
         robot = expatbuilder.parseString(text.lstrip(), namespaces=False).documentElement
     except ExpatError:
-        return []
-    found = list(_children(robot)) if robot is not None and robot.tagName == "robot" else []
-    return [element for element in found if tag in ("", element.tagName)]
+        return ()
+    return tuple(_children(robot)) if robot is not None and robot.tagName == "robot" else ()
 
 
 def child_of(element: Element, tag: str) -> Element | None:
