@@ -77,10 +77,13 @@ def is_on_outer_face(m1, field, face, foot):
 
 
 @kernel
-def is_in_ground(m1, field, q, slack):
-    """Returns whether a point is in the ground or at most `slack` above its surface [m]."""
-    half_x, half_y, _, base = m1.hfield_size[field]
-    inside = fabs(q[0]) <= half_x and fabs(q[1]) <= half_y and q[2] >= -base
+def is_below_surface(m1, field, q, slack):
+    """Returns whether a point is below the surface, or at most `slack` above it [m].
+
+    A point below the bottom is pushed up as well: only a shape whose centre is below it leaves there.
+    """
+    half_x, half_y = m1.hfield_size[field][0], m1.hfield_size[field][1]
+    inside = fabs(q[0]) <= half_x and fabs(q[1]) <= half_y
     return inside and q[2] <= surface_height(m1, field, q[0], q[1]) + slack
 
 
@@ -211,7 +214,7 @@ def collide_triangle(m1, d1, field, r, c, half):
                 within = within and is_within_edge(m1, field, opposite, corners, n, foot, q, slack)
             # a point below a steep triangle may be in the air beside it
             if within and dot(q - a, n) < 0.0:
-                within = is_in_ground(m1, field, q, slack)
+                within = is_below_surface(m1, field, q, slack)
             if within:
                 add_if_outermost(m1, d1, field, -lowest, i)
 
