@@ -15,6 +15,7 @@ Imported kernels:
 
     look_from_first(d1)              writes convex.pos and convex.mat, the second shape's pose in the frame of the first
     farthest_along(m1, d1, u)        largest coordinate of the second shape along u
+    add_spare(d1)                    adds the contact of a shape in a pit, if it has no other
     cells_between                    (first, end) of the cells that meet an interval
 
 Source: the surface, its triangles and the base are those of MuJoCo's mjc_ConvexHField.  Deviation: MuJoCo computes one
@@ -24,6 +25,7 @@ Source: the surface, its triangles and the base are those of MuJoCo's mjc_Convex
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.broad.heights import sample_height
 from featherlane.engine.collision.convex.support import look_from_first
+from featherlane.engine.collision.pairs.hfield_contacts import NO_SPARE, add_spare
 from featherlane.engine.collision.pairs.hfield_faces import (
     FACES,
     collide_outer_face,
@@ -140,6 +142,7 @@ def surface_contacts(m1, d1):
     """
     field = d1.shapes.data[0]
     d1.relief.count[0], d1.relief.full[0] = 0, 0
+    d1.relief.spare_low[0] = NO_SPARE
     to_field_frame(d1)
     set_extent(m1, d1)
     if not is_off_field(m1, d1, field):
@@ -152,6 +155,7 @@ def surface_contacts(m1, d1):
             set_extent(m1, d1)
         rows, columns = cells_under(m1, d1, field, 0.0)
         collide_ridges(m1, d1, field, rows, columns)
+        add_spare(d1)
 
 
 @stage

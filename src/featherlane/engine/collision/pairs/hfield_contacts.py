@@ -3,6 +3,8 @@
 A contact that is found twice, by two triangles or by an edge and its end, is kept once, with the least distance: the
 least distance of all contacts is that of the nearest one alone.
 If there are more contacts than the capacity nmanifold, the deepest ones are kept, and relief.full is set.
+A shape in a pit may be in the ground, but the feet of its points on no triangle: then it has the *spare* contact, a
+point in the ground below the plane of the triangle that the shape leaves by the shortest way.
 For a distance (relief.nearest = 1), only the nearest one is kept, and shapes.limit is reduced to its distance.
 d1 is the data of one world.
 """
@@ -11,6 +13,7 @@ from featherlane.engine.prelude import *
 
 SAME_PLACE = 1e-7  # m positions of one contact
 SAME_NORMAL = 1e-5  # rad normals of one contact
+NO_SPARE = -1e10  # m relief.spare_low without a spare contact
 
 
 @kernel
@@ -63,3 +66,24 @@ def add_contact(d1, dist, pos, n):
                     known = shallowest(d1)
                 if dist < d1.relief.dist[known]:
                     store_contact(d1, known, dist, pos, n)
+
+
+@kernel
+def keep_spare(d1, dist, pos, n, lowest):
+    """Keeps the point in the ground whose plane the shape leaves by the shortest way, -lowest; of several the deepest."""
+    best = d1.relief.spare_low[0]
+    if lowest > best or (lowest == best and dist < d1.relief.spare_dist[0]):
+        d1.relief.spare_low[0] = lowest
+        d1.relief.spare_dist[0] = dist
+        d1.relief.spare_pos[0] = pos
+        d1.relief.spare_normal[0] = n
+
+
+@kernel
+def add_spare(d1):
+    """Adds the spare contact if there is one, and none of the contacts is in the ground."""
+    touches = False
+    for k in range(d1.relief.count[0]):
+        touches = touches or d1.relief.dist[k] < 0.0
+    if not touches and d1.relief.spare_low[0] > NO_SPARE:
+        add_contact(d1, d1.relief.spare_dist[0], d1.relief.spare_pos[0], d1.relief.spare_normal[0])
