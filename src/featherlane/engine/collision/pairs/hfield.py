@@ -155,7 +155,8 @@ def surface_contacts(m1, d1):
             set_extent(m1, d1)
         rows, columns = cells_under(m1, d1, field, 0.0)
         collide_ridges(m1, d1, field, rows, columns)
-        add_spare(d1)
+        if not is_outside(m1, d1, field):
+            add_spare(d1)
 
 
 @stage

@@ -70,7 +70,7 @@ def add_contact(d1, dist, pos, n):
 
 @kernel
 def keep_spare(d1, dist, pos, n, lowest):
-    """Keeps the point in the ground whose plane the shape leaves by the shortest way, -lowest; of several the deepest."""
+    """Keeps a point in the ground whose plane the shape leaves by the shortest way, -lowest; the deepest of several."""
     best = d1.relief.spare_low[0]
     if lowest > best or (lowest == best and dist < d1.relief.spare_dist[0]):
         d1.relief.spare_low[0] = lowest
