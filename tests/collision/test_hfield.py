@@ -183,8 +183,16 @@ def test_a_flat_field_has_the_contacts_of_a_plane(shape, n, rise, rng):
             assert len(ours) == len(theirs)
             for point in theirs:
                 error = np.abs(ours.pos - point.pos).max(axis=1) + np.abs(ours.dist - point.dist)
-                error += np.abs(ours.frame[:, :3] - point.frame[:3]).max(axis=1)
+                error += np.abs(ours.frame - point.frame).max(axis=1)
                 assert error.min() < PLANE
+
+
+def test_corners_whose_feet_are_beside_the_box_touch_a_slope():
+    """The feet of two deep corners are in a row of cells that is not under the box."""
+    field = ground(SHAPES["box"], slope(25, 1))
+    # the corners are 1 mm beyond a row of samples; the surface rises by 0.047 per m along y, and by 0.078 along x
+    found = touch(field, (0.013, 0.201 - 5 / 12, 0.125 + 0.1875))
+    assert len(found) == 4 and (found.dist < -0.05).all()
 
 
 FLAT_BODY = """
@@ -296,9 +304,11 @@ def test_a_quadruped_stands_on_flat_fields_as_on_a_plane():
 
 
 # ---- against brute force -------------------------------------------------------------------------------------
-EXACT = 1e-7  # m of the distance; the search of this file ends at 1e-14 m^2
-FOLDED = 1e-8  # m between equal contacts of triangles that float32 heights fold, of which one is kept
-TIP = np.array([(0, 0, 0), (0.5, 0, 0), (0, 0.5, 0), (0, 0, 0.5), (0.3, 0.3, 0.3)])
+EXACT = 1e-7  # m of the distance; the search of this file ends at 1e-9 m
+# vertices of the mesh in the geom's frame, whose origin is the mesh's centre of mass
+TIP = mujoco.MjModel.from_xml_string(
+    SCENE.format(shape=SHAPES["mesh"], nrow=2, ncol=2, margin=0, gap=0, damping=0)
+).mesh_vert.astype(float)
 
 
 def support(shape, size):
@@ -314,12 +324,16 @@ def support(shape, size):
 
 
 def least_norm(farthest):
-    """Returns the least norm in a convex set, given its farthest point along u: Wolfe's algorithm."""
+    """Returns the least norm in a convex set up to 1e-9, or a smaller one than 1e-3: Wolfe's algorithm.
+
+    farthest: the set's farthest point along u, as a function.
+    """
     x = farthest(np.array([0.3, 0.2, 1.0]))
     points, weights = [x], np.ones(1)
     for _ in range(200):
         point = farthest(-x)
-        if x @ x - x @ point <= 1e-14:
+        # the least norm is at least x . point / |x|
+        if x @ x - x @ point <= 1e-9 * np.linalg.norm(x) or x @ x < 1e-6:
             break
         points.append(point)
         weights = np.append(weights, 0.0)
@@ -383,7 +397,21 @@ def test_distances_are_exact(shape, land, count, rng):
             found = fl.query.geom_distance(model, data, 0, 1, 3.0)[0]
             np.testing.assert_allclose(found, core - radius, rtol=0, atol=EXACT)
             if core - radius < 0.4:
-                np.testing.assert_allclose(data.contact.dist.min(), found, rtol=0, atol=FOLDED)
+                np.testing.assert_allclose(data.contact.dist.min(), found, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("land", ["ridge", "valley", "random"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_nearest_contact_has_the_distance_of_the_geoms(shape, land, rng):
+    """Also of ridges whose heights float32 rounds: their lines do not depend on the margin."""
+    model = ground(SHAPES[shape], lands(land), margin=0.4)
+    data = fl.Data(model)
+    for _ in range(100):
+        data.qpos[:] = *rng.uniform((-1.3, -1.1, 0.2), (1.3, 1.1, 1.0)), *random_quat(rng, 1)[0]
+        fl.forward(model, data)
+        found = fl.query.geom_distance(model, data, 0, 1, 3.0)[0]
+        if 0.0 < found < 0.4:
+            np.testing.assert_allclose(data.contact.dist.min(), found, rtol=0, atol=1e-12)
 
 
 def prisms(model):

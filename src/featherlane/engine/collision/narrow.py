@@ -18,12 +18,19 @@ Imported kernels:
     load_shape, load_field            copy a geom, and its signed distance field, to one side of shapes.*
     manifold_points(m1, d1, function) runs the pair function with this id
     store_manifold, complete_frames   copy manifold.* to the pair's slots in one world; add the slots' tangents
+    complete_frames_along             does so, with the first tangent along a vector
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.convex.result_cache import find_entry
 from featherlane.engine.collision.mixing import detection_distance
-from featherlane.engine.collision.slot import complete_frames, load_field, load_shape, store_manifold
+from featherlane.engine.collision.slot import (
+    complete_frames,
+    complete_frames_along,
+    load_field,
+    load_shape,
+    store_manifold,
+)
 from featherlane.engine.model.pair import HEIGHTS, manifold_points
 
 # relative to the radii: rounding of a pose, 2^-23 in float32; in float64 also that of a model's file and compiler
@@ -89,4 +96,8 @@ def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
             if function == HEIGHTS and d.relief.full[0] == 1:
                 d.full_pair[0], d.full_pair[1] = geom1, geom2
             store_manifold(d, first, lane)
-    complete_frames(d, first)
+    if function == HEIGHTS and m.geom_type[geom2] == CAPSULE:
+        # the first tangent is along the capsule, as on a plane
+        complete_frames_along(d, first, d.geom_xmat[geom2].columns[2])
+    else:
+        complete_frames(d, first)

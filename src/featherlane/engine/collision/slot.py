@@ -10,7 +10,7 @@ manifold.* are the manifold.count contact points of one world: pos, dist and nor
 """
 
 from featherlane.engine.prelude import *
-from featherlane.engine.collision.frame import frame_of
+from featherlane.engine.collision.frame import frame_along, frame_of
 from featherlane.engine.collision.lane import write_vec3
 from featherlane.engine.collision.mixing import (
     adhesion,
@@ -136,6 +136,15 @@ def complete_frames(d, first):
         has_contact = c.present > 0.0
         frame = frame_of(c.frame.rows[0])
         c.frame = where(has_contact, frame, Mat3(zeros(9)))
+
+
+@kernel
+def complete_frames_along(d, first, along):
+    """Computes the tangents of these slots like `complete_frames`; the first one follows the unit vector `along`."""
+    for slot in range(first, d.ncon_slot[0]):
+        c = d.contact[slot]
+        frame = frame_along(c.frame.rows[0], along)
+        c.frame = where(c.present > 0.0, frame, Mat3(zeros(9)))
 
 
 # ---- adhesive contacts in the gap -----------------------------------------------------------------------------

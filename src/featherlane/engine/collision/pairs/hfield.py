@@ -15,6 +15,7 @@ Imported kernels:
 
     look_from_first(d1)              writes convex.pos and convex.mat, the second shape's pose in the frame of the first
     farthest_along(m1, d1, u)        largest coordinate of the second shape along u
+    add_spare(d1)                    adds the contact of a shape in a pit, if it has no other
     cells_between                    (first, end) of the cells that meet an interval
 
 Source: the surface, its triangles and the base are those of MuJoCo's mjc_ConvexHField.  Deviation: MuJoCo computes one
@@ -24,6 +25,7 @@ Source: the surface, its triangles and the base are those of MuJoCo's mjc_Convex
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.broad.heights import sample_height
 from featherlane.engine.collision.convex.support import look_from_first
+from featherlane.engine.collision.pairs.hfield_contacts import NO_SPARE, add_spare
 from featherlane.engine.collision.pairs.hfield_faces import (
     FACES,
     collide_outer_face,
@@ -52,13 +54,32 @@ def set_extent(m1, d1):
 
 
 @kernel
-def cells_under(m1, d1, field):
-    """Returns (rows, columns): (first, end) of the rows and columns of cells under the shape's bounding box."""
+def cells_under(m1, d1, field, wider):
+    """Returns (rows, columns): (first, end) of the rows and columns of cells under the shape's bounding box.
+
+    wider: distance by which the box is enlarged [m].
+    """
     low, high = d1.relief.low[0], d1.relief.high[0]
     return (
-        cells_between(low[1], high[1], m1.hfield_size[field][1], m1.hfield_nrow[field] - 1),
-        cells_between(low[0], high[0], m1.hfield_size[field][0], m1.hfield_ncol[field] - 1),
+        cells_between(low[1] - wider, high[1] + wider, m1.hfield_size[field][1], m1.hfield_nrow[field] - 1),
+        cells_between(low[0] - wider, high[0] + wider, m1.hfield_size[field][0], m1.hfield_ncol[field] - 1),
     )
+
+
+@kernel
+def reach_of_feet(m1, d1, field):
+    """Returns how far the feet of the shape's points may be beyond its bounding box, along x and y [m].
+
+    A point in the ground is at most as deep as the highest ground under the box is above the box.  On a slope, its foot
+    is beside it by less.
+    """
+    rows, columns = cells_under(m1, d1, field, 0.0)
+    limit = fmax(d1.shapes.limit[0], 0.0)  # the box is enlarged by the limit
+    highest = d1.relief.low[0][2]
+    for r in range(rows[0], rows[1] + 1):
+        for c in range(columns[0], columns[1] + 1):
+            highest = fmax(highest, sample_height(m1, field, r, c))
+    return fmax(highest - d1.relief.low[0][2] - 2.0 * limit, 0.0)
 
 
 @kernel
@@ -121,18 +142,21 @@ def surface_contacts(m1, d1):
     """
     field = d1.shapes.data[0]
     d1.relief.count[0], d1.relief.full[0] = 0, 0
+    d1.relief.spare_low[0] = NO_SPARE
     to_field_frame(d1)
     set_extent(m1, d1)
     if not is_off_field(m1, d1, field):
-        rows, columns = cells_under(m1, d1, field)
+        rows, columns = cells_under(m1, d1, field, reach_of_feet(m1, d1, field))
         collide_triangles(m1, d1, field, rows, columns)
         if is_outside(m1, d1, field):
             collide_outside(m1, d1, field)
         if d1.relief.nearest[0] == 1:
             # the limit is now the distance of the nearest triangle
             set_extent(m1, d1)
-            rows, columns = cells_under(m1, d1, field)
+        rows, columns = cells_under(m1, d1, field, 0.0)
         collide_ridges(m1, d1, field, rows, columns)
+        if not is_outside(m1, d1, field):
+            add_spare(d1)
 
 
 @stage

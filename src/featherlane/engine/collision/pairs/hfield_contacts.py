@@ -1,7 +1,10 @@
 """Collects the contacts of a height field and a convex shape in relief.*, in the frame of the field.
 
-A contact that is found twice, by two triangles or by an edge and its end, is kept once.  If there are more contacts
-than the capacity nmanifold, the deepest ones are kept, and relief.full is set.
+A contact that is found twice, by two triangles or by an edge and its end, is kept once, with the least distance: the
+least distance of all contacts is that of the nearest one alone.
+If there are more contacts than the capacity nmanifold, the deepest ones are kept, and relief.full is set.
+A shape in a pit may be in the ground, but the feet of its points on no triangle: then it has the *spare* contact, a
+point in the ground below the plane of the triangle that the shape leaves by the shortest way.
 For a distance (relief.nearest = 1), only the nearest one is kept, and shapes.limit is reduced to its distance.
 d1 is the data of one world.
 """
@@ -10,6 +13,7 @@ from featherlane.engine.prelude import *
 
 SAME_PLACE = 1e-7  # m positions of one contact
 SAME_NORMAL = 1e-5  # rad normals of one contact
+NO_SPARE = -1e10  # m relief.spare_low without a spare contact
 
 
 @kernel
@@ -21,15 +25,15 @@ def store_contact(d1, k, dist, pos, n):
 
 
 @kernel
-def is_new(d1, pos, n):
-    """Returns whether no contact has this position and this normal."""
-    new = True
+def find_contact(d1, pos, n):
+    """Returns the contact with this position and this normal, -1 if there is none."""
+    found = -1
     for k in range(d1.relief.count[0]):
         move, change = d1.relief.pos[k] - pos, d1.relief.normal[k] - n
         if dot(move, move) < SAME_PLACE * SAME_PLACE and dot(change, change) < SAME_NORMAL * SAME_NORMAL:
-            new = False
+            found = k
             break
-    return new
+    return found
 
 
 @kernel
@@ -44,19 +48,42 @@ def shallowest(d1):
 
 @kernel
 def add_contact(d1, dist, pos, n):
-    """Adds a contact at most shapes.limit away to relief.*, unless it is known."""
+    """Adds a contact at most shapes.limit away to relief.*, unless it is known with a smaller distance."""
     if dist <= d1.shapes.limit[0]:
         if d1.relief.nearest[0] == 1:
             d1.shapes.limit[0] = dist
             store_contact(d1, 0, dist, pos, n)
             d1.relief.count[0] = 1
-        elif is_new(d1, pos, n):
-            k = d1.relief.count[0]
-            if k < d1.nmanifold:
+        else:
+            known, k = find_contact(d1, pos, n), d1.relief.count[0]
+            if known < 0 and k < d1.nmanifold:
                 store_contact(d1, k, dist, pos, n)
                 d1.relief.count[0] = k + 1
             else:
-                d1.relief.full[0] = 1
-                last = shallowest(d1)
-                if dist < d1.relief.dist[last]:
-                    store_contact(d1, last, dist, pos, n)
+                # it takes the place of its duplicate, or of the shallowest contact
+                if known < 0:
+                    d1.relief.full[0] = 1
+                    known = shallowest(d1)
+                if dist < d1.relief.dist[known]:
+                    store_contact(d1, known, dist, pos, n)
+
+
+@kernel
+def keep_spare(d1, dist, pos, n, lowest):
+    """Keeps a point in the ground whose plane the shape leaves by the shortest way, -lowest; the deepest of several."""
+    best = d1.relief.spare_low[0]
+    if lowest > best or (lowest == best and dist < d1.relief.spare_dist[0]):
+        d1.relief.spare_low[0] = lowest
+        d1.relief.spare_dist[0] = dist
+        d1.relief.spare_pos[0] = pos
+        d1.relief.spare_normal[0] = n
+
+
+@kernel
+def add_spare(d1):
+    """Adds the spare contact if there is one, and none of the contacts is in the ground."""
+    touches = False
+    for k in range(d1.relief.count[0]):
+        touches = touches or d1.relief.dist[k] < 0.0
+    if not touches and d1.relief.spare_low[0] > NO_SPARE:
+        add_contact(d1, d1.relief.spare_dist[0], d1.relief.spare_pos[0], d1.relief.spare_normal[0])

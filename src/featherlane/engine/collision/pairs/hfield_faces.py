@@ -15,13 +15,14 @@ Imported kernels:
 
     core_radius(d1, side)          radius around the core of a shape: of a sphere or a capsule, else 0
     add_contact(d1, dist, pos, n)  adds a contact to relief.*
+    keep_spare                     keeps a point in the ground for a shape without another contact
     plane_points(m1, d1)           writes manifold.* of the shape and the plane
     height_over(m1, d1, p, n)      height of the shape's lowest point over a plane
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.convex.support import core_radius, unit_axis
-from featherlane.engine.collision.pairs.hfield_contacts import add_contact
+from featherlane.engine.collision.pairs.hfield_contacts import add_contact, keep_spare
 from featherlane.engine.collision.pairs.hfield_grid import (
     across_triangle_edge,
     cells_between,
@@ -77,10 +78,13 @@ def is_on_outer_face(m1, field, face, foot):
 
 
 @kernel
-def is_in_ground(m1, field, q, slack):
-    """Returns whether a point is in the ground or at most `slack` above its surface [m]."""
-    half_x, half_y, _, base = m1.hfield_size[field]
-    inside = fabs(q[0]) <= half_x and fabs(q[1]) <= half_y and q[2] >= -base
+def is_below_surface(m1, field, q, slack):
+    """Returns whether a point is below the surface, or at most `slack` above it [m].
+
+    A point below the bottom is pushed up as well: only a shape whose centre is below it leaves there.
+    """
+    half_x, half_y = m1.hfield_size[field][0], m1.hfield_size[field][1]
+    inside = fabs(q[0]) <= half_x and fabs(q[1]) <= half_y
     return inside and q[2] <= surface_height(m1, field, q[0], q[1]) + slack
 
 
@@ -175,12 +179,14 @@ def is_within_edge(m1, field, opposite, corners, n, foot, q, slack):
 def add_if_outermost(m1, d1, field, most, i):
     """Adds contact point i of manifold.* unless the shape leaves the ground elsewhere.
 
+    A shape whose core is in the air does not: the core is nearest to this face.
     most: depth of the whole shape below the plane of the contact.
     """
     dist, pos, n = d1.manifold.dist[i], d1.manifold.pos[i], d1.manifold.normal[i]
+    radius = core_radius(d1, side=1)
     buried = False
-    if dist < 0.0:
-        buried = leaves_elsewhere(m1, d1, field, fma(0.5 * dist, n, pos), -dist, most)
+    if dist + radius < 0.0:
+        buried = leaves_elsewhere(m1, d1, field, fma(0.5 * dist + radius, n, pos), -(dist + radius), most)
     if not buried:
         add_contact(d1, dist, pos, n)
 
@@ -210,10 +216,11 @@ def collide_triangle(m1, d1, field, r, c, half):
                 opposite = across_triangle_edge(r, c, half, k)
                 within = within and is_within_edge(m1, field, opposite, corners, n, foot, q, slack)
             # a point below a steep triangle may be in the air beside it
-            if within and dot(q - a, n) < 0.0:
-                within = is_in_ground(m1, field, q, slack)
-            if within:
+            buried = dot(q - a, n) < 0.0 and is_below_surface(m1, field, q, slack)
+            if within and (buried or dot(q - a, n) >= 0.0):
                 add_if_outermost(m1, d1, field, -lowest, i)
+            if buried:
+                keep_spare(d1, dist, pos, n, lowest)
 
 
 @stage
@@ -229,6 +236,11 @@ def collide_outer_face(m1, d1, field, face):
             set_plane(d1, p, n)
             plane_points(m1, d1)
             for i in range(d1.manifold.count[0]):
-                foot = fma(-0.5 * d1.manifold.dist[i], n, d1.manifold.pos[i])
-                if is_on_outer_face(m1, field, face, foot):
+                dist, pos = d1.manifold.dist[i], d1.manifold.pos[i]
+                foot, q = fma(-0.5 * dist, n, pos), fma(0.5 * dist + core_radius(d1, side=1), n, pos)
+                within = is_on_outer_face(m1, field, face, foot)
+                # a point beyond the wall may be in the air above lower ground
+                if within and dot(q - p, n) < 0.0:
+                    within = is_below_surface(m1, field, q, rounding_of_heights(m1, field))
+                if within:
                     add_if_outermost(m1, d1, field, -lowest, i)

@@ -51,6 +51,7 @@ from featherlane.engine.collision.pairs.hfield_plane import height_over
 PARALLEL = 1e-9  # sine of the angle by which a direction may be beyond a side's normal by rounding
 ACROSS = 1e-6  # cosine between a direction and a ridge below which it is across the ridge
 AT_END = 1e-7  # m nearest points at the top of a blade
+LONGEST = 64  # samples: a ridge is cut at multiples, because many folds that are rounding may add up to an arc
 
 
 @kernel
@@ -211,30 +212,39 @@ def may_touch(m1, d1, field, r, c, direction):
 
 
 @kernel
-def collide_edge(m1, d1, field, r, c, direction, rows, columns):
-    """Adds the contacts of the ridge that starts with an edge; other edges have none.
+def joins_next(m1, field, r, c, direction):
+    """Returns whether an edge and the next one along its direction are parts of one straight ridge."""
+    step_r, step_c = edge_step(direction)
+    index = (c if direction == 0 else r) + 1  # of the sample between them
+    joined = index % LONGEST != 0
+    for sign in (0, 2):
+        joined = joined and has_sample(m1, field, r + sign * step_r, c + sign * step_c)
+    return joined and continues(m1, field, r, c, direction)
 
+
+@kernel
+def collide_edge(m1, d1, field, r, c, direction, rows, columns):
+    """Adds the contacts of the ridge of which an edge is the first that may touch the shape; other edges have none.
+
+    The whole ridge is one: its contacts do not depend on the part of it that is under the shape.
     rows, columns: (first, last) samples of the field under the shape.
     """
     step_r, step_c = edge_step(direction)
     inside = r + step_r <= rows[1] and c + step_c <= columns[1]
     if inside and may_touch(m1, d1, field, r, c, direction) and is_ridge(m1, field, r, c, direction):
-        # the next edge of a straight ridge belongs to the first one that may touch the shape
         first = True
         if r - step_r >= rows[0] and c - step_c >= columns[0]:
             first = not (
                 may_touch(m1, d1, field, r - step_r, c - step_c, direction)
-                and continues(m1, field, r - step_r, c - step_c, direction)
+                and joins_next(m1, field, r - step_r, c - step_c, direction)
             )
         if first:
-            count = 1
-            while (
-                r + (count + 1) * step_r <= rows[1]
-                and c + (count + 1) * step_c <= columns[1]
-                and continues(m1, field, r + (count - 1) * step_r, c + (count - 1) * step_c, direction)
-            ):
+            before, count = 0, 1
+            while joins_next(m1, field, r - (before + 1) * step_r, c - (before + 1) * step_c, direction):
+                before += 1
+            while joins_next(m1, field, r + (count - 1) * step_r, c + (count - 1) * step_c, direction):
                 count += 1
-            collide_ridge(m1, d1, field, r, c, direction, count)
+            collide_ridge(m1, d1, field, r - before * step_r, c - before * step_c, direction, before + count)
 
 
 # ---- peaks -----------------------------------------------------------------------------------------------------------
