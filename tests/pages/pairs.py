@@ -309,14 +309,10 @@ ROUND = {"ellipsoid", "cylinder"}
 MINIMIZED = 1e-5  # m: MuJoCo's gradients are differences over 1e-8 m, and a descent amplifies their errors
 SHARE = 0.95  # of the points: a starting point on the corner of a box ends elsewhere after a rounding error
 COAXIAL = 2e-5  # m: MuJoCo's error for a capsule along a cylinder's axis, whose depth is exactly the sum of radii
-<<<<<<< HEAD
-ON_SURFACE = 1e-3  # m: MuJoCo's error if a sphere's centre or a capsule's axis lies on the surface of a prism
 # m: errors of the depth, and of the overlap along the normal (its error times the size); two rules of MuJoCo are kept:
 # distances of nearly parallel capsules are those at the ends, and a face of a box is preferred to two edges
 DEPTH = {"float64": (CLOSED, 1e-7), "float32": (1e-6, 5e-4)}
 RULED = {("capsule", "capsule"): 1e-4, ("box", "box"): 2e-2}
-=======
->>>>>>> h-hfield
 
 
 def bounds(first: str, second: str, ident: int, family: str) -> dict[str, float]:
@@ -450,12 +446,9 @@ def page(n: int, progress=lambda label: None) -> str:
         worst = {name: max(getattr(r, name) for r in usual) for name in ("distance", "normal", "points")}
         same = sum(r.same for r in found.values()) / sum(r.touching for r in found.values())
         points = f"{worst['points']:.0e}" if is_closed(ident) else ""
-<<<<<<< HEAD
         if has_exact_depth(first, second, ident):
             depths.append(depth_row(first, second, n // len(FAMILIES)))
-=======
         count = "" if ident == HEIGHTS else f"{100 * same:.0f} %"
->>>>>>> h-hfield
         if ident in FIELDS:
             touching = sum(r.touching for r in found.values())
             equal = sum(r.equal for r in usual) / sum(r.found for r in usual)
