@@ -30,7 +30,9 @@ def things():
     data = fl.Data(model)
     data.record_solver = True
     data.forward()
-    return {"fl": fl, "model": model, "data": data, "batch": fl.Batch(model, 2)}
+    batch = fl.Batch(model, 2)
+    batch.inverse()  # binds qfrc_inverse, which no step computes
+    return {"fl": fl, "model": model, "data": data, "batch": batch}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

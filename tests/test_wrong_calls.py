@@ -186,6 +186,7 @@ INTERNAL = {
     ("engine/model/assignment.py", "ValueError"),
     ("engine/model/scene_meshes.py", "FileNotFoundError"),  # become ModelErrors with the names of mesh and file
     ("engine/model/scene_meshes.py", "ValueError"),
+    ("engine/model/stl_text.py", "ValueError"),  # becomes a ModelError with the name of the source
     ("engine/model/source.py", "ValueError"),  # becomes a ModelError with the name of the source
     ("distributed/interrupt.py", "KeyboardInterrupt"),
     ("distributed/sweeps/run_directory.py", "ValueError"),
