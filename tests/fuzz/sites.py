@@ -23,8 +23,9 @@ BIG = 1 << 20  # bytes of an array that is scratch, not state
 SCENE = """
 <mujoco><option timestep=".004"/>
 <default><geom density="500"/></default>
-<asset><mesh name="wedge" vertex="-.1 -.1 -.1 .2 -.1 -.1 -.1 .15 -.1 .2 .15 -.1 -.1 0 .15 .2 0 .15"/></asset>
-<worldbody><geom name="floor" type="plane" size="5 5 1"/><site name="post" pos="0 0 1"/><camera name="eye" pos="0 0 3"/>
+<asset><mesh name="wedge" vertex="-.1 -.1 -.1 .2 -.1 -.1 -.1 .15 -.1 .2 .15 -.1 -.1 0 .15 .2 0 .15"/>
+  <material name="steel"/></asset>
+<worldbody><light name="sun"/><geom name="floor" type="plane" size="5 5 1"/><site name="post" pos="0 0 1"/><camera name="eye" pos="0 0 3"/>
   <body name="crate" pos="0 0 .099"><freejoint name="crate"/><geom name="crate" type="box" size=".1 .1 .1"/></body>
   <body name="arm" pos="1 0 1"><joint name="shoulder" type="ball"/><geom name="arm" type="capsule" size=".04 .1"/>
     <body name="hand" pos=".2 0 0"><joint name="elbow" axis="0 1 0" range="-40 40" limited="true" damping=".1"/>
@@ -37,7 +38,8 @@ SCENE = """
   <fixed name="sum"><joint joint="elbow" coef="1"/><joint joint="wrist" coef="-1"/></fixed></tendon>
 <equality><weld name="held" body1="crate" body2="target" active="false"/><joint joint1="elbow" joint2="wrist"/>
 </equality>
-<contact><pair name="touch" geom1="crate" geom2="arm"/></contact>
+<contact><pair name="touch" geom1="crate" geom2="arm"/><exclude name="apart" body1="arm" body2="target"/></contact>
+<custom><numeric name="gait" data="1 2"/></custom>
 <actuator><position name="servo" joint="elbow" kp="5" delay=".01" nsample="4"/>
   <general name="filter" tendon="sum" dyntype="filter" dynprm=".1"/><muscle name="muscle" tendon="string"/>
   <general name="own" joint="wrist" gaintype="user"/></actuator>
@@ -229,13 +231,13 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "convex_decomposition": lambda w: None,
     "collision": lambda w: "sdf",
     "repair": lambda w: True,
-    "base": lambda w: "free",
-    "floor": lambda w: True,
-    "height": lambda w: 0.5,
-    "home": lambda w: {},
-    "actuators": lambda w: "motor",
+    "base": lambda w: None,
+    "floor": lambda w: False,
+    "height": lambda w: None,
+    "home": lambda w: None,
+    "actuators": lambda w: None,
     "gains": lambda w: None,
-    "armature": lambda w: 0.01,
+    "armature": lambda w: None,
     "variants": lambda w: None,
     "phase": lambda w: 0.0,
     "inertia": lambda w: True,
@@ -244,6 +246,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "reads": lambda w: ("sensordata",),
     "cpu_ids": lambda w: None,
     "joint": lambda w: "elbow",
+    "equality": lambda w: 0,
     "camera": lambda w: "eye",
     "width": lambda w: 4,
     "height": lambda w: 3,
@@ -353,6 +356,8 @@ PASSED_OVER = {
     "world_shape",
     "load_failure",
     "read_constants",
+    "shared_arrays",
+    "is_editable",
     "take_constants",
     "write_to",
     "sensor_values",
@@ -405,7 +410,7 @@ def _site(name: str, item, owner=None) -> Site:
         valid["parameters"] = lambda w: ("geom_friction", "body_mass[hand]")
     if "key" in valid and label in ARGUMENTS:
         valid["key"] = ARGUMENTS[label]
-    if "key" in valid and label in ("pair", "link", "keyframe"):
+    if "key" in valid and label in ("pair", "link", "keyframe", "exclude", "light", "material", "mesh", "numeric"):
         valid["key"] = lambda w: 0
     if "give_contacts" in name:  # one of the two
         valid.pop("geom"), valid.update(body=lambda w: [[0, 1]])
