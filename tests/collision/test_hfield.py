@@ -396,6 +396,8 @@ def test_distances_are_exact(shape, land, count, rng):
             compared += 1
             found = fl.query.geom_distance(model, data, 0, 1, 3.0)[0]
             np.testing.assert_allclose(found, core - radius, rtol=0, atol=EXACT)
+            unlimited = fl.query.geom_distance(model, data, 0, 1)[0]
+            np.testing.assert_allclose(unlimited, found, rtol=0, atol=1e-12)
             if core - radius < 0.4:
                 np.testing.assert_allclose(data.contact.dist.min(), found, rtol=0, atol=1e-12)
 

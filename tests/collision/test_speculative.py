@@ -8,6 +8,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.engine.lanes.processor import tile_width
+from oracles.contact_parity import axis_meets_box
 from sampling import every
 from scenes.speculative import example, random_scene
 
@@ -71,10 +72,14 @@ def relative(given, expected) -> float:
 
 
 def parity(xml: str, velocity, steps: int) -> tuple[float, int]:
-    """Returns the largest error of single steps from MuJoCo's states, and the number of contacts within a step."""
+    """Returns the largest error of single steps from MuJoCo's states, and the number of contacts within a step.
+
+    Steps that start or end with the axis of a capsule in a box have no part in the error.
+    """
     mj, there, model, here = loaded(xml, velocity)
-    worst, found = 0.0, 0
+    worst, found, compared = 0.0, 0, 0
     for _ in range(steps):
+        apart = axis_meets_box(mj, there)
         for name in ("qpos", "qvel", "qacc_warmstart"):
             getattr(here, name)[:] = getattr(there, name)
         mujoco.mj_step(mj, there)
@@ -82,7 +87,10 @@ def parity(xml: str, velocity, steps: int) -> tuple[float, int]:
         view = here.workspace.view
         n = int(view("ncon_slot")[0])
         found += int((view("con_speculative")[:n] * view("con_present")[:n]).sum())
-        worst = max(worst, relative(here.qpos, there.qpos), relative(here.qvel, there.qvel))
+        if not (apart or axis_meets_box(mj, there)):
+            worst = max(worst, relative(here.qpos, there.qpos), relative(here.qvel, there.qvel))
+            compared += 1
+    assert compared > 0
     return worst, found
 
 

@@ -1,11 +1,13 @@
 """Incompatible options: one table of them, checked by every setter and in any order."""
 
 import itertools
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.model.lcp_solver import REGISTERED_SOLVERS
 from featherlane.engine.model.option import (
     CLASHES,
     OPTION_OF,
@@ -16,6 +18,7 @@ from featherlane.engine.model.option import (
     LcpSolver,
     clashes,
 )
+from featherlane.engine.solver.lcp.method import METHODS
 
 TENDONS = """<mujoco><worldbody>
   <body><joint name="a"/><geom size=".1"/></body><body pos="1 0 0"><joint name="b"/><geom size=".1"/></body></worldbody>
@@ -41,6 +44,13 @@ def scene(settings) -> fl.Model:
 def nothing(p, iterations):
     """Solves nothing."""
     return 0.0
+
+
+@pytest.fixture(autouse=True)
+def registrations():
+    """Forgets the solvers that a test registers."""
+    with patch.dict(METHODS), patch.dict(REGISTERED_SOLVERS):
+        yield
 
 
 def choose(model, setting) -> None:

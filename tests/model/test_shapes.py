@@ -54,11 +54,15 @@ def test_shapes_that_touch_nothing_can_have_any_size():
 
 @pytest.mark.parametrize("height", [0.0, 0.3, -2.0])
 def test_a_height_field_of_constant_height_is_the_flat_top_of_its_base(height):
-    model = fl.load(FIELD.format(heights=f"{height} " * 9))
-    reference, data = mujoco.MjData(model.mj_model), fl.Data(model)
+    """The reference is MuJoCo's plane: on a height field MuJoCo has one contact for each prism below the ball."""
+    scene = FIELD.format(heights=f"{height} " * 9)
+    model = fl.load(scene)
+    plane = mujoco.MjModel.from_xml_string(scene.replace('type="hfield" hfield="land"', 'type="plane" size="1 1 1"'))
+    reference, data = mujoco.MjData(plane), fl.Data(model)
     np.testing.assert_array_equal(model.hfield_data, 0.0)
-    mujoco.mj_step(model.mj_model, reference, 1000)
+    mujoco.mj_step(plane, reference, 1000)
     fl.step(model, data, 1000)
+    assert data.ncon == reference.ncon == 1
     assert abs(data.qpos[2] - 0.1) < 1e-3
     np.testing.assert_allclose(data.qpos[:3], reference.qpos[:3], atol=REST)
 

@@ -8,6 +8,9 @@ depth is the minimum over n; so ours must equal the overlap along our normal, an
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import product
+
 import mujoco
 import numpy as np
 
@@ -36,9 +39,24 @@ def is_general(mj: mujoco.MjModel, pair) -> bool:
     return CYLINDER in (low, high) and low != SPHERE
 
 
-def split(mj: mujoco.MjModel, contacts, all_general: bool):
-    """Returns the contacts of closed forms, and those of the general method."""
-    general = np.array([all_general or is_general(mj, pair) for pair in contacts["geom"]], bool)
+def pierced(mj: mujoco.MjModel, *contacts) -> set[tuple[int, int]]:
+    """Returns the pairs of a capsule and a box with a contact deeper than the radius: the segment is in the box.
+
+    Ours have the exact depth, by the general method; MuJoCo's are those of spheres on the segment.
+    """
+    found = set()
+    for one in contacts:
+        for pair, (dist, _) in _by_pair(one).items():
+            low, high = sorted(pair, key=lambda geom: mj.geom_type[geom])
+            if (mj.geom_type[low], mj.geom_type[high]) == (CAPSULE, BOX) and -dist >= mj.geom_size[low, 0]:
+                found.add(pair)
+    return found
+
+
+def split(mj: mujoco.MjModel, contacts, all_general: bool, also: Collection[tuple[int, int]] = ()):
+    """Returns the contacts of closed forms, and those of the general method or of the pairs `also`."""
+    pairs = [tuple(map(int, pair)) for pair in contacts["geom"]]
+    general = np.array([all_general or pair in also or is_general(mj, pair) for pair in pairs], bool)
     return tuple({name: rows[mask] for name, rows in contacts.items()} for mask in (~general, general))
 
 
@@ -63,12 +81,15 @@ def support(mj: mujoco.MjModel, data: mujoco.MjData, geom: int, n) -> float:
 def depth_error(mj: mujoco.MjModel, data: mujoco.MjData, ours, theirs) -> float:
     """Returns the error [m] of a pair's deepest contact: from the depth, or above the depth along MuJoCo's normal.
 
-    For a height field, which is not convex, and if one engine has no contact of the pair: the difference.
+    If one engine has no contact of the pair: the difference.  For a height field, which is not convex: the excess of
+    MuJoCo's depth over ours.  MuJoCo's is out of one prism, ours out of the surface above all of them (docs/limits.md).
     """
     error, a, b = 0.0, _by_pair(ours), _by_pair(theirs)
     for pair in a.keys() | b.keys():
         (dist, n), (truth, face) = a.get(pair, (0.0, None)), b.get(pair, (0.0, None))
-        if n is None or face is None or HFIELD in mj.geom_type[list(pair)]:
+        if HFIELD in mj.geom_type[list(pair)]:
+            error = max(error, dist - truth)
+        elif n is None or face is None:
             error = max(error, abs(dist - truth))
         else:
             along, other = (support(mj, data, pair[0], x) + support(mj, data, pair[1], -x) for x in (n, face))
@@ -89,3 +110,23 @@ def _by_pair(contacts):
 def given(data: mujoco.MjData) -> dict[str, np.ndarray]:
     """Returns MuJoCo's contacts in the form that `give_contacts` takes."""
     return {name: np.array(getattr(data.contact, name)) for name in GIVEN}
+
+
+def axis_meets_box(mj: mujoco.MjModel, data: mujoco.MjData) -> bool:
+    """Returns whether the axis of a capsule meets a box at the positions `qpos`: there MuJoCo's contacts are wrong.
+
+    The engine's are exact (docs/pairs.md), so the two differ by design.  Updates the kinematics of `data`.
+    """
+    mujoco.mj_kinematics(mj, data)
+    pairs = product(*(np.flatnonzero(mj.geom_type == kind) for kind in (CAPSULE, BOX)))
+    return any(_crosses(mj, data, capsule, box) for capsule, box in pairs)
+
+
+def _crosses(mj, data, capsule, box) -> bool:
+    """Returns whether a capsule's axis meets a box: the interval of the axis between each two faces, cut together."""
+    turn, half = data.geom_xmat[box].reshape(3, 3), mj.geom_size[box]
+    start = turn.T @ (data.geom_xpos[capsule] - data.geom_xpos[box])
+    along = turn.T @ data.geom_xmat[capsule].reshape(3, 3)[:, 2] * mj.geom_size[capsule, 1]
+    along = np.where(along == 0.0, 1e-300, along)
+    ends = np.sort([(-half - start) / along, (half - start) / along], axis=0)
+    return bool(max(-1.0, ends[0].max()) <= min(1.0, ends[1].min()))

@@ -61,9 +61,9 @@ def leave(i, world):
 
 
 def drag(i, world):
-    """Pushes a mocap sphere, which carries a pendulum, into a sleeping box."""
+    """Pushes a mocap sphere, which carries a pendulum, into a sleeping box and back, before the rod is in the box."""
     if i >= 50:
-        world.mocap_pos[0, 0] = -1 + 0.02 * (i - 50)
+        world.mocap_pos[0, 0] = -1 + 0.02 * max(0, 42 - abs(i - 92))
 
 
 def drive(i, world):
@@ -97,7 +97,7 @@ SCENES = {
     "perturbed": (scene(TWO), 190, touch),
     "welded while asleep": (scene(TWO, WELD.format("false")), 240, fasten),
     "tied": (scene(TIED, STRING), 160, leave),
-    "mocap": (scene(TWO + MOCAP), 120, drag),
+    "mocap": (scene(TWO + MOCAP), 200, drag),
     "policies": (scene(POLICIES), 45, None),
     "joints": (scene(JOINTS, '<equality><joint joint1="q" polycoef="-.05 0 0 0 0"/></equality>'), 140, None),
     "actuators": (scene(MOTORS, '<actuator><motor joint="p"/><motor joint="q"/></actuator>'), 60, drive),

@@ -81,7 +81,8 @@ def test_a_data_is_bitwise_equal_to_a_world_of_a_batch(model, truth):
         for _ in range(NSTEP):
             fl.step(model, data)
         for name in (*NAMES, *OUTPUTS):
-            assert np.asarray(getattr(data, name), float).tobytes() == getattr(truth, name)[w].tobytes(), name
+            expected = getattr(truth, name)[w]
+            assert np.asarray(getattr(data, name), expected.dtype).tobytes() == expected.tobytes(), name
 
 
 @pytest.mark.parametrize("n", [1, 7, WORLDS])

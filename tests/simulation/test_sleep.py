@@ -28,7 +28,7 @@ SAMPLE = (
     "without islands",
     "discrete",
 )
-WOKEN = {"tied": 2, "ball into a stack": 3, "perturbed": 4, "mocap": 8}  # at least, for meaningful scenes
+WOKEN = {"tied": 2, "ball into a stack": 3, "perturbed": 4, "mocap": 10}  # at least, for meaningful scenes
 ROLLING, _, _ = SCENES["ball into a stack"]
 
 

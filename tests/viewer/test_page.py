@@ -5,6 +5,7 @@ import io
 import threading
 import time
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from featherlane.apps.viewer.playback import Playback
 from featherlane.apps.viewer.session import Session
 from featherlane.apps.viewer.watch import Watch
 from featherlane.engine.model.lcp_solver import REGISTERED_SOLVERS
+from featherlane.engine.solver.lcp.method import METHODS
 from featherlane.lanes import kernel
 
 SECONDS = 20.0  # s, limit of a page's job on a busy machine
@@ -123,9 +125,10 @@ def unchanged(p, iterations):
 
 @pytest.fixture
 def registered():
-    fl.lcp.register("unchanged", unchanged)
-    yield "unchanged"
-    del REGISTERED_SOLVERS["unchanged"]
+    """Registers a solver as the only one; other tests of the process may have registered some."""
+    with patch.dict(METHODS, clear=True), patch.dict(REGISTERED_SOLVERS, clear=True):
+        fl.lcp.register("unchanged", unchanged)
+        yield "unchanged"
 
 
 def test_registered_lcp_solvers_can_be_selected(opened, request):

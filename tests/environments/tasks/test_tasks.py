@@ -196,7 +196,8 @@ def test_a_delayed_action_acts_after_its_delay(name, delay=0.05):
     [
         ({"weights": {"speed": 1.0}}, "weights: term: got 'speed', allowed are"),
         ({"weights": [1.0]}, "weights: got list, allowed is a dict"),
-        ({"weights": {"jerk": "much"}}, "weights['jerk']: got 'much', allowed is a number"),
+        ({"weights": {"jerk": "much"}}, "weights['jerk']: got 'much', allowed is a finite number"),
+        ({"weights": {"jerk": float("-inf")}}, "weights['jerk']: got -inf, allowed is a finite number"),
         ({"mass": 1.2}, "mass: got 1.2, allowed are two numbers from 0.05 to 20, the smaller one first"),
         ({"friction": (1.2, 0.8)}, "friction: got (1.2, 0.8)"),
         ({"gain": (0.0, 1.0)}, "gain: got (0.0, 1.0)"),

@@ -48,16 +48,17 @@ def height_field_distance(m1, d1):
 
     It is the least distance of their contacts: a depth is measured as that of a contact.
 
-    Reads:  shapes.*, hfield_*, hull_*.
+    Reads:  shapes.*, distance.limit, hfield_*, hull_*.
     Writes: convex.dist, convex.normal, convex.witness.
     Scratch: shapes.*, relief.*, manifold.*, what `closest` writes.
     Cost:   O(cells within the limit).
     """
     d1.relief.nearest[0] = 1
+    d1.shapes.limit[0] = fmin(d1.shapes.limit[0], NO_DISTANCE)  # differences of infinite bounds are not numbers
     surface_contacts(m1, d1)
     axes, dist = d1.relief.axes[0], d1.relief.dist[0]
     normal, pos = axes @ d1.relief.normal[0], axes @ d1.relief.pos[0] + d1.relief.origin[0]
-    d1.convex.dist[0] = dist if d1.relief.count[0] > 0 else NO_DISTANCE
+    d1.convex.dist[0] = dist if d1.relief.count[0] > 0 else d1.distance.limit[0]
     d1.convex.normal[0] = normal
     d1.convex.witness[0] = fma(-0.5 * dist, normal, pos)
     d1.convex.witness[1] = fma(0.5 * dist, normal, pos)

@@ -11,7 +11,7 @@ def weights(name: str, given: Mapping[str, float] | None, defaults: Mapping[str,
     """Returns the weights of the reward terms: the given ones, else the defaults.
 
     Raises:
-        ModelError: an unknown term, or a weight that is not a number.
+        ModelError: an unknown term, or a weight that is not a finite number.
     """
     instance(name, given, Mapping | None, "a dict of weights by term")
     for term, value in (given or {}).items():
