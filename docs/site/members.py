@@ -11,8 +11,8 @@ import featherlane as fl
 INTERNAL = set(
     "bound check_edits check_values contact_slots contents dependent_fields expanded_fields forward_bound given_rows "
     "holds_between is_busy is_left_out keyframe_numbers move_into mute pair_memory query renew row_memory rows "
-    "sense sensor_values shared_arrays size_values take_constants take_over variant_values watch world_copy world_shape "
-    "writable write_to Model.compiled".split()
+    "sense sensor_values shared_arrays size_values take_constants take_over variant_values watch world_copy "
+    "world_shape writable write_to Model.compiled".split()
 )
 # members of classes by subject
 GROUPS = {

@@ -25,7 +25,8 @@ SCENE = """
 <default><geom density="500"/></default>
 <asset><mesh name="wedge" vertex="-.1 -.1 -.1 .2 -.1 -.1 -.1 .15 -.1 .2 .15 -.1 -.1 0 .15 .2 0 .15"/>
   <material name="steel"/></asset>
-<worldbody><light name="sun"/><geom name="floor" type="plane" size="5 5 1"/><site name="post" pos="0 0 1"/><camera name="eye" pos="0 0 3"/>
+<worldbody><light name="sun"/>
+  <geom name="floor" type="plane" size="5 5 1"/><site name="post" pos="0 0 1"/><camera name="eye" pos="0 0 3"/>
   <body name="crate" pos="0 0 .099"><freejoint name="crate"/><geom name="crate" type="box" size=".1 .1 .1"/></body>
   <body name="arm" pos="1 0 1"><joint name="shoulder" type="ball"/><geom name="arm" type="capsule" size=".04 .1"/>
     <body name="hand" pos=".2 0 0"><joint name="elbow" axis="0 1 0" range="-40 40" limited="true" damping=".1"/>
@@ -233,9 +234,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "repair": lambda w: True,
     "base": lambda w: None,
     "floor": lambda w: False,
-    "height": lambda w: None,
     "home": lambda w: None,
-    "actuators": lambda w: None,
     "gains": lambda w: None,
     "armature": lambda w: None,
     "variants": lambda w: None,
@@ -425,6 +424,8 @@ def _site(name: str, item, owner=None) -> Site:
     if name == "integrate":  # of a model without delays
         rod = {"model": lambda w: w.x.groups[1].model, "data": lambda w: w.x.groups[1], "control": lambda w: None}
         valid |= rod | {"times": lambda w: w.x.groups[1].time + np.array([0.01])}
+    if label == "load":
+        valid |= {"actuators": lambda w: None, "height": lambda w: None}
     if label == "set_variant":
         valid |= {"geom": lambda w: "hand", "ids": lambda w: [0]}
     if name == "set_user_sensor":

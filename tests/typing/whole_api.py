@@ -289,6 +289,7 @@ def queries(model: fl.Model, data: fl.Data) -> None:
     violation: tuple[Array, Array] = query.contact_residual(model, data)
     pulled: Array = query.equality_force(model, data, "weld")
     elements: list[lcp.RowElement] = lcp.Problem.from_data(data).elements
+    print(pulled, elements)
     mass: Array = query.full_m(model, data)
     product: Array = query.mul_m(model, data, query.solve_m(model, data, np.ones(model.nv)))
     hits: results.Hits = query.ray(model, data, [0.0, 0.0, 1.0], [0.0, 0.0, -1.0], bodyexclude="box")
