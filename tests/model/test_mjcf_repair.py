@@ -120,7 +120,7 @@ ROUNDING = 1e-12  # of products of a few rotations
 
 
 def written_globally(with_pos: bool) -> str:
-    """Returns LOCAL with all frames in world coordinates, of bodies only if they shall have `pos`."""
+    """Returns LOCAL with all frames in world coordinates; bodies have no `pos` unless it is asked for."""
     mj = mujoco.MjModel.from_xml_string(LOCAL)
     data = mujoco.MjData(mj)
     mujoco.mj_forward(mj, data)

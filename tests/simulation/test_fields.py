@@ -19,7 +19,7 @@ BY_CALLERS = ("drive", "input", "given", "address")  # not computed by kernels
 ZEROS = ("panel.zero",)  # read-only
 ELSEWHERE = {
     "eq_active": "an input, beside the others; constraint reads it",
-    "found_pair": "a note of a counted status, beside found_bad; collision writes it",
+    "found_pair": "belongs to a counted status, as found_bad does; collision writes it",
     "recall.memory": "kernels know its address alone, from recall_address",
     "signature": "a report of a step, beside the others; the loop over tiles writes it",
 }

@@ -1,4 +1,4 @@
-"""Tells which element of a model each row of the LCP of a world belongs to."""
+"""Lists the element of the model of each row of a world's LCP."""
 
 from __future__ import annotations
 

@@ -327,6 +327,6 @@ def _add_home(spec: Any, mj: Any, qpos: np.ndarray, asked: bool) -> None:
             raise ModelError(f"home: the model has a keyframe {HOME!r} already; leave home out")
         return
     joints = {mj.joint(j).name: mj.jnt_qposadr[j] for j in range(mj.njnt)}
-    added = mj.nu == 0  # controls of other actuators have meanings of their own
+    added = mj.nu == 0  # `home` sets no controls of actuators that the source has: their meaning is unknown
     ctrl = [qpos[joints[each.target]] if is_servo(each) else 0.0 for each in spec.actuators] if added else []
     spec.add_key(name=HOME, qpos=qpos, ctrl=ctrl)

@@ -70,8 +70,8 @@ def cells_under(m1, d1, field, wider):
 def reach_of_feet(m1, d1, field):
     """Returns how far the feet of the shape's points may be beyond its bounding box, along x and y [m].
 
-    A point in the ground is at most as deep as the highest ground under the box is above the box.  On a slope, its foot
-    is beside it by less.
+    The depth of a point in the ground is at most the height of the highest ground above the bottom of the box.  On a
+    slope, the horizontal distance to its foot is less than the depth.
     """
     rows, columns = cells_under(m1, d1, field, 0.0)
     limit = fmax(d1.shapes.limit[0], 0.0)  # the box is enlarged by the limit

@@ -215,7 +215,7 @@ def collide_triangle(m1, d1, field, r, c, half):
             for k, corners in ((0, (a, b, corner)), (1, (b, corner, a)), (2, (corner, a, b))):
                 opposite = across_triangle_edge(r, c, half, k)
                 within = within and is_within_edge(m1, field, opposite, corners, n, foot, q, slack)
-            # a point below a steep triangle may be in the air beside it
+            # a point below the plane of a steep triangle may still be above the surface
             buried = dot(q - a, n) < 0.0 and is_below_surface(m1, field, q, slack)
             if within and (buried or dot(q - a, n) >= 0.0):
                 add_if_outermost(m1, d1, field, -lowest, i)
