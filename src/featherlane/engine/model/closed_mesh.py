@@ -55,8 +55,8 @@ def is_watertight(faces: np.ndarray) -> bool:
     """Returns whether each directed edge has one opposite edge."""
     number = int(faces.max(initial=0)) + 1
     edges = np.concatenate([faces[:, [k, (k + 1) % 3]] for k in range(3)])
-    there, back = (pair[:, 0].astype(np.int64) * number + pair[:, 1] for pair in (edges, edges[:, ::-1]))
-    return len(np.unique(there)) == len(there) and np.array_equal(np.sort(there), np.sort(back))
+    there, back = (np.sort(pair[:, 0].astype(np.int64) * number + pair[:, 1]) for pair in (edges, edges[:, ::-1]))
+    return bool((there[1:] != there[:-1]).all()) and np.array_equal(there, back)
 
 
 def open_edges(faces: np.ndarray) -> int:

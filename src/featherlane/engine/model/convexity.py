@@ -52,9 +52,10 @@ def convex_triangles(vert: np.ndarray, triangles: np.ndarray) -> np.ndarray | No
 
 def _without_twins(vert: np.ndarray, triangles: np.ndarray) -> np.ndarray:
     """Returns the triangles without degenerate ones: points at equal positions are merged into the first."""
-    _, first, place = np.unique(vert, axis=0, return_index=True, return_inverse=True)
-    if len(first) == len(vert):
+    ordered = vert[np.lexsort(vert.T)]
+    if (ordered[1:] != ordered[:-1]).any(1).all():
         return triangles
+    _, first, place = np.unique(vert, axis=0, return_index=True, return_inverse=True)
     a, b, c = first[place.ravel()][triangles].T
     return np.stack([a, b, c], axis=1)[(a != b) & (b != c) & (c != a)]
 

@@ -102,7 +102,8 @@ def _farthest(hull: dict[str, np.ndarray], directions: np.ndarray) -> np.ndarray
     corners = np.flatnonzero(number)
     sample = corners[:: len(corners) // FEW + 1] if hull["convex"] else corners
     above = heights_along(vert[sample], directions)
-    at, best = sample[np.argmax(above, axis=0)], above.max(axis=0)
+    first = np.argmax(above, axis=0)
+    at, best = sample[first], above[first, np.arange(len(directions))]
     start, rising = _starts(number), np.arange(len(directions) if hull["convex"] else 0)
     while len(rising):
         count = number[at[rising]]
@@ -143,6 +144,12 @@ def _starts(count: np.ndarray) -> np.ndarray:
 def _rows(start: np.ndarray, count: np.ndarray) -> np.ndarray:
     """Returns start[0], start[0] + 1, ... (count[0] of them), start[1], ..."""
     return np.repeat(start - _starts(count), count) + np.arange(count.sum())
+
+
+def _are_in(values: np.ndarray, ascending: np.ndarray) -> np.ndarray:
+    """Returns whether each value is one of an ascending list, which is not empty."""
+    place = np.searchsorted(ascending, values)
+    return ascending[np.minimum(place, len(ascending) - 1)] == values
 
 
 def _empty() -> dict[str, np.ndarray]:
@@ -208,7 +215,7 @@ def _edges(vert: np.ndarray, edge: np.ndarray, edgenum: np.ndarray, triangles: n
         a, b, c = hull.T
         given = np.repeat(np.arange(len(vert)), edgenum) * len(vert) + edge
         edges = np.sort(np.concatenate([a * len(vert) + b, b * len(vert) + c, c * len(vert) + a]))
-        number = np.concatenate([given[np.isin(given, edges)], edges[~np.isin(edges, given)]])
+        number = np.concatenate([given[_are_in(given, edges)], edges[~_are_in(edges, np.sort(given))]])
         number = number[np.argsort(number // len(vert), kind="stable")]
         edge, edgenum = number % len(vert), np.bincount(number // len(vert), minlength=len(vert))
     return {"edge": edge, "edgenum": edgenum, "convex": np.array(1)}
@@ -234,7 +241,7 @@ def _planes(vert: np.ndarray, hull: dict[str, np.ndarray]) -> dict[str, np.ndarr
     begin, number = _starts(hull["edgenum"])[corners], hull["edgenum"][corners]
     of_face = np.repeat(face, number)
     neighbour = hull["edge"][_rows(begin, number)]
-    outside = ~np.isin(of_face * len(vert) + neighbour, face * len(vert) + corners)
+    outside = ~_are_in(of_face * len(vert) + neighbour, np.sort(face * len(vert) + corners))
     drop = np.full(len(count), np.inf)
     height = products_of_rows(vert[neighbour[outside]], normal[of_face[outside]])
     np.minimum.at(drop, of_face[outside], offset[of_face[outside]] - height)

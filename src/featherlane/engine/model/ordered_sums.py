@@ -12,8 +12,11 @@ import numpy as np
 
 def heights_along(points: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """Returns (n, m): the height of each of n points (n, 3) along each of m directions (m, 3)."""
-    x, y, z = points.T[:, :, None] * directions.T[:, None, :]
-    return x + y + z
+    heights = np.multiply.outer(points[:, 0], directions[:, 0])
+    term = np.empty_like(heights)
+    for k in (1, 2):
+        heights += np.multiply.outer(points[:, k], directions[:, k], out=term)
+    return heights
 
 
 def turned_back(R: np.ndarray, x: np.ndarray) -> np.ndarray:
