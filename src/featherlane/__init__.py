@@ -32,6 +32,7 @@ from featherlane.engine.simulation.query.position import differentiate_pos, inte
 from featherlane.engine.simulation.states import get_state, set_keyframe, set_state
 from featherlane.engine.simulation.steps import forward, inverse, reset_data, reset_data_keyframe
 from featherlane.engine.simulation.user.actuator import set_user_actuator
+from featherlane.engine.simulation.user.control import Controller
 from featherlane.engine.simulation.user.sensor import set_user_sensor
 from featherlane.engine.simulation.world.contacts import Contacts
 from featherlane.engine.simulation.world.data import Data, step
@@ -78,6 +79,7 @@ __all__ = [  # noqa: RUF022  in groups
     "Batch",
     "Camera",
     "Contacts",
+    "Controller",
     "Data",
     "DepthNoise",
     "MixedBatch",

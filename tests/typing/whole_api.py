@@ -44,6 +44,13 @@ def gain(m: Any, d: Any, i: int) -> float:
     return m.actuator_gainprm[i][0]
 
 
+@fl.kernel
+def drive(m: Any, d: Any, p: Any) -> None:
+    """Sets the controls to the targets."""
+    for k in range(m.nu):
+        d.ctrl[k] = p.target[k]
+
+
 def height(model: fl.Model, xpos: Array) -> Array:
     """Returns the height of the box, (..., 1)."""
     return xpos[..., 1, 2:]
@@ -170,6 +177,10 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     recorded = batch.rollout(20, lambda batch, step: np.zeros((8, model.nu)), ids=None)
     hits: results.Hits = batch.ray([0.0, 0.0, 1.0], [0.0, 0.0, -1.0], geoms=[0])
     images: results.Images = batch.render(0, width=8, height=6, output=("depth", "segmentation"))
+    controller = fl.Controller(batch, drive, target=2)
+    controller.target = 1.0
+    goal: Array = controller.target + controller.rows["target"]
+    print(batch.rollout(2, controller)["qpos"], controller.function, goal)
     noise = fl.DepthNoise(std=0.01, growth=0.001, quantization=0.001, dropout=0.01, fill=0.0, seed=[1, 2])
     camera = fl.Camera(
         "eye", width=8, height=6, output=("depth", "rgb"), noise=noise, geom_rgb=np.zeros((model.ngeom, 3))

@@ -39,6 +39,7 @@ from featherlane.engine.lanes import (
     prefetch,
     read_lane,
     real,
+    record_at,
     rint,
     scalars,
     scale_exponent,

@@ -46,6 +46,7 @@ from featherlane.engine.lanes.values import (
     prefetch,
     read_lane,
     real,
+    record_at,
     rint,
     scalars,
     scale_exponent,
@@ -132,6 +133,7 @@ __all__ = [  # noqa: RUF022  in groups
     "doubles",
     "eights",
     "prefetch",
+    "record_at",
     "scalars",
     "unrolled",
 ]

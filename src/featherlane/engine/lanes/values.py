@@ -259,7 +259,12 @@ def prefetch(rows, i: int) -> None:
     """Requests the cache line of row i, which is read later; it changes no value."""
 
 
-def call(function: int, m, d, i: int) -> None:
+def record_at(record, address: int):
+    """Returns the record at a memory address, as an argument of `call`; uncompiled, an entry of record's functions."""
+    return record.functions[address]
+
+
+def call(function: int, m, d, i) -> None:
     """Calls the C function f(m, d, i) of records, ints or addresses at a memory address.
 
     Uncompiled, and if d is a record, it calls entry `function` of the record's functions.

@@ -16,6 +16,7 @@ from featherlane.engine.lanes.compiler.types import (
     BITS,
     INT,
     NOTHING,
+    POINTER,
     Group,
     Record,
     Tuple,
@@ -365,7 +366,12 @@ def prefetch(w: Writer, node, rows, index):
     return NO_THING
 
 
-@function("call", 4, "an address and three records or ints", INT, *[(Record, INT)] * 3)
+@function("record_at", 2, "a record and an address", Record, INT)
+def record_at(w: Writer, node, record, address):
+    return Thing(POINTER, (w.register(f"inttoptr i64 {address.operand} to ptr"),))
+
+
+@function("call", 4, "an address and three records, ints or `record_at`", INT, *[(Record, INT, POINTER)] * 3)
 def call(w: Writer, node, address, *given):
     for a in given:
         _refuse_seeded(w, node, a.type)

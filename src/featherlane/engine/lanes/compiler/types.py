@@ -8,6 +8,7 @@
     Range    ints over which a `for` loop runs, such as the dofs of a body
     View     a field of a record: rows at an address
     Record   the model, or a tile of worlds
+    POINTER  the address of a record, for `call`
     NOTHING  the result of a kernel that returns nothing
 
 A thing has operands, the registers or literals of the LLVM IR: one for a number, a value or a mask, those of all parts
@@ -55,6 +56,15 @@ INT = Number("i64", "an int")
 BOOL = Number("i1", "a bool")
 REAL = Number("double", "a plain number")
 NOTHING = Type()
+
+
+class _Pointer(Type):
+    """The address of a record of another layout, which only `call` takes."""
+
+    operands, description, key = ("ptr",), "the address of a record", "ptr"
+
+
+POINTER = _Pointer()
 
 
 class Value(Type):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.engine.lanes import Kernel
+from featherlane.engine.lanes.record import allocated
 from featherlane.engine.model.arguments import whole_argument
 from featherlane.engine.model.assignment import flag
 from featherlane.engine.model.model import Model
@@ -17,7 +18,7 @@ from featherlane.engine.model.set_const import model_of_world
 from featherlane.engine.simulation.batch.failure_file import save
 from featherlane.engine.simulation.batch.worlds import Worlds
 from featherlane.engine.simulation.tile.fields import DATA
-from featherlane.engine.simulation.user.control import control_function
+from featherlane.engine.simulation.user.control import NUMBERS, Controller, control_function
 from featherlane.engine.simulation.user.function import UserFunction
 from featherlane.engine.simulation.world.data import Data, step
 from featherlane.errors import ModelError
@@ -50,7 +51,7 @@ class Failure:
         nstep: number of recorded steps, at most `record_failures`; the failed step is the last.  The number is smaller
             after a reset, after an edit of the model, or soon after the start.
         states: all persistent fields of the world, inputs included, before each of these steps: name -> (nstep, ...),
-            in the batch's dtype.
+            in the batch's dtype.  The own numbers of a `Controller` are among them, with names such as `p.target`.
         dtype: the batch's.
         control: the kernel that set controls within the steps of a rollout, or None.  A file does not contain it:
             assign it before a replay.
@@ -159,11 +160,12 @@ class Failure:
             self._data.mute()  # a replay needs no warning
         data, model = self._data, self.model
         data.reset()
-        data.workspace.record.set_size("user_control", self._control_address(data, model))
+        numbers = self._set_control(data, model)
+        memory = lambda name: numbers[name] if name in numbers else data.workspace.view(name)  # noqa: E731
         try:
-            self._repeat(stop, self._edited(), lambda: step(model, data), lambda name: data.workspace.view(name))
+            self._repeat(stop, self._edited(), lambda: step(model, data), memory)
         finally:
-            data.workspace.record.set_size("user_control", 0)
+            data.workspace.calls.set_control(None)
         return data
 
     def replay_batch(self, stop: int | None = None) -> Worlds:
@@ -179,8 +181,8 @@ class Failure:
             ModelError, UnsupportedFeatureError: as `replay` does.
         """
         stop, batch = self._stop(stop), self._made_batch(self.model)
-        advance = lambda: batch.rollout(1, self.control, ())  # noqa: E731
-        self._repeat(stop, self._edited(), advance, lambda name: batch.row_memory(name)[0])
+        control, memory = self._control_of(batch)
+        self._repeat(stop, self._edited(), lambda: batch.rollout(1, control, ()), memory)
         return batch
 
     def save(self, path: str | Path) -> None:
@@ -227,27 +229,45 @@ class Failure:
         batch.mute()
         return batch
 
-    def _control_address(self, data: Data, model: Model) -> int:
-        """Returns the address of the control kernel for a step of this `Data`, 0 without one."""
+    def _own_numbers(self) -> dict[str, np.ndarray]:
+        """Returns the rows of the control kernel's own numbers, by their names in the kernel."""
+        return {name.removeprefix(NUMBERS): a for name, a in self.states.items() if name.startswith(NUMBERS)}
+
+    def _control_of(self, batch: Worlds) -> tuple[Any, Callable[[str], np.ndarray]]:
+        """Returns the control of a replay in a batch of one world, and a function to the memory of a state."""
+        own = self._own_numbers()
+        if self.control is None or not own:
+            return self.control, lambda name: batch.row_memory(name)[0]
+        control = Controller(batch, self.control, **{name: rows.shape[1] for name, rows in own.items()})
+        numbers = {NUMBERS + name: rows[0] for name, rows in control.rows.items()}
+        return control, lambda name: numbers[name] if name in numbers else batch.row_memory(name)[0]
+
+    def _set_control(self, data: Data, model: Model) -> dict[str, np.ndarray]:
+        """Sets the control kernel of the steps of this `Data`; returns the memory of its own numbers by state."""
         if self.control is None:
-            return 0
+            return {}
         data.model = model
+        control, _ = self._control_of(self._made_batch(model))
         if self._function is None or self._function.function is not self.control:
-            self._function = control_function(model, self.control)
-        return data.workspace.calls.address(self._function)
+            self._function = control_function(model, control)
+        own, workspace = self._function.own, data.workspace
+        record = allocated(own, {}, workspace.width, workspace.dtype) if own.fields else None
+        workspace.calls.set_control(self._function, record)
+        return {NUMBERS + name: rows[:, 0] for name, rows in record.arrays.items()} if record else {}
 
     def _edited(self) -> list[list[str]]:
         """Returns the fields that the user wrote before each step: those that differ from the last step's result."""
         if self._edits is None:
             edits: list[list[str]] = [list(self.states)]
             batch = self._made_batch(self._made_model())
+            control, memory = self._control_of(batch)
 
             def advance() -> None:
-                batch.rollout(1, self.control, ())
-                came, k = {name: batch.rows.get(name) for name in self.states if name not in GIVEN}, len(edits)
+                batch.rollout(1, control, ())
+                came, k = {name: batch.rows.get(name) for name in self.states if not _is_given(name)}, len(edits)
                 edits.append([n for n, a in came.items() if a is None or a[0].tobytes() != self.states[n][k].tobytes()])
 
-            self._repeat(self.nstep - 1, edits, advance, lambda name: batch.row_memory(name)[0])
+            self._repeat(self.nstep - 1, edits, advance, memory)
             self._edits = edits
         return self._edits
 
@@ -268,7 +288,12 @@ class Failure:
         """
         for k in range(min(stop + 1, self.nstep)):
             for name in self.states:
-                if name in GIVEN or name in edits[k]:
+                if _is_given(name) or name in edits[k]:
                     memory(name)[...] = self.states[name][k]
             if k < stop:
                 advance()
+
+
+def _is_given(name: str) -> bool:
+    """Returns whether a state is set before each step of a replay: an input, or a control kernel's own number."""
+    return name in GIVEN or name.startswith(NUMBERS)

@@ -25,6 +25,7 @@ from featherlane.engine.model.reader import heard, mujoco_module
 from featherlane.engine.simulation.batch.arrays import LASTING
 from featherlane.engine.simulation.tile.fields import DATA, STATUS
 from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.user.control import NUMBERS
 from featherlane.engine.simulation.world.user_contacts import contact_capacity
 from featherlane.errors import ModelError
 
@@ -144,6 +145,9 @@ def _check_states(model: Model, states: dict[str, np.ndarray], given: int) -> No
             f"state.qpos: got {dtype} with {nstep} steps, allowed are float64 and float32 with at least one step"
         )
     for name, rows in states.items():
+        if name.startswith(NUMBERS):
+            _check_rows(f"state.{name}", rows, dtype, (nstep, *rows.shape[1:2]))
+            continue
         one_of("state", name, LASTING)
         _check_rows(f"state.{name}", rows, DATA[name].stored_as(dtype), (nstep, *DATA[name].dims(sizes)))
 

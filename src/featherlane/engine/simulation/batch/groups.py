@@ -23,6 +23,7 @@ from featherlane.engine.simulation.batch.rollout_request import RolloutRequest
 from featherlane.engine.simulation.batch.runner import EVERY, Share, roll_shares, run_shares, stage_number
 from featherlane.engine.simulation.batch.worlds import Worlds
 from featherlane.engine.simulation.tile.call_lock import hold
+from featherlane.engine.simulation.user.control import Controller
 from featherlane.engine.simulation.world.data import Data
 from featherlane.engine.simulation.world.recordings import inputs_of_rollout
 from featherlane.errors import ModelError
@@ -115,7 +116,7 @@ class GroupedWorlds(Worlds):
         if several:
             for rows in out.values():
                 rows[...] = 0
-            if not isinstance(control, Kernel | None):
+            if not isinstance(control, Kernel | Controller | None):
                 control = inputs_of_rollout(control, (len(chosen), nstep), self.world_shape)
         parts = []
         for k, worlds, at in self._split(chosen):
@@ -123,6 +124,8 @@ class GroupedWorlds(Worlds):
             if several:
                 span = slice(at[0], at[-1] + 1)
                 result = {name: self._cut(name, k, rows[span]) for name, rows in out.items()}
+                if isinstance(control, Controller):
+                    own = control.of_worlds(self.starts[k], self.starts[k + 1])
                 if isinstance(control, dict):
                     own = {name: self._cut(name, k, rows[span]) for name, rows in control.items()}
             parts.append((self.groups[k].runner, worlds, own, result))

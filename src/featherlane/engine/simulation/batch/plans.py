@@ -116,8 +116,10 @@ class Plans:
         n, load = self.arrays.nworld, {**kept, **load}
         return self.plan(loop, n, brought, taken, load, keeps=(*LASTING, *COUNTS), sizes=sizes, store=kept)
 
-    def step_plan(self, nstep: int, width: int, brought: Rows, taken: Rows, control: UserFunction | None) -> Plan:
-        """Returns the plan of steps or a forward pass; rows and control are those of a `Share` of the call.
+    def step_plan(
+        self, nstep: int, width: int, brought: Rows, taken: Rows, control: UserFunction | None, numbers: Rows = NONE
+    ) -> Plan:
+        """Returns the plan of steps or a forward pass; rows, control and numbers are those of a `Share` of the call.
 
         Cached are plans without rows of the call, and one plan with at most ROWS_KEPT bytes of rows, which the next
         call reuses if its rows are in the same memory.
@@ -134,8 +136,11 @@ class Plans:
         kinds = {"load": self._load((*LASTING, *COUNTS)), "control": transfers(run_tiles, brought)}
         kinds["record"] = record + (transfers(run_tiles, recorder.written(self.arrays)) if recorder else [])
         kinds["store"] = transfers(run_tiles, self._stored(forward))
+        own = control.own if numbers and control else None
+        for kind in ("load", "store") if own else ():
+            kinds[kind] += [Transfer(name, rows, own) for name, rows in field_arrays(numbers)]
         flags, memory = step_flags(self.model, self.arrays.nworld, fields), self.pair_memory()
-        plan = Plan(self.workspaces[width], kinds, self.arrays.nworld, flags, memory=memory)
+        plan = Plan(self.workspaces[width], kinds, self.arrays.nworld, flags, memory=memory, numbers=own)
         if plain:
             self.plain[key] = plan
         elif memory_key and sum(a.nbytes for rows in (brought, taken) for _, a in field_arrays(rows)) <= ROWS_KEPT:
@@ -291,4 +296,4 @@ def step_flags(model: Model, nworld: int, fields: Set[str] = frozenset()) -> dic
     flags["want_all"] |= by_sensors
     flags["keeps_list"] = nworld == 1
     # `Runner.begin` sets the address of the control kernel
-    return {name: int(value) for name, value in flags.items()} | {"user_control": 0}
+    return {name: int(value) for name, value in flags.items()} | {"user_control": 0, "control_record": 0}

@@ -17,6 +17,7 @@ from featherlane.engine.model.status import NON_FINITE
 from featherlane.engine.simulation.batch.arrays import LASTING, WorldArrays
 from featherlane.engine.simulation.batch.failure import Failure
 from featherlane.engine.simulation.tile.fields import STATUS
+from featherlane.engine.simulation.user.control import NUMBERS
 
 ALL = slice(None)
 MOST_FAILURES = 64  # limit of the list; the user may remove some: each holds states, all may hold copies of models
@@ -87,11 +88,12 @@ class Recorder:
         Args:
             worlds: the worlds.
             chosen: the worlds that will step.
-            given: the controls of the piece, (n, nstep, ...) by field.
-            control: the kernel that sets controls, or None.
+            given: the controls of the piece, (n, nstep, ...) by field, and the kernel's own numbers.
+            control: the kernel that sets controls, or None.  A replay calls one kernel: another one discards records.
         """
-        if self._is_open:  # an interrupt or an error ended the last piece early
+        if self._is_open or control is not self._control:  # an interrupt or an error ended the last piece early
             self.forget()
+            self._rings = {name: ring for name, ring in self._rings.items() if not name.startswith(NUMBERS)}
         self._is_open = True
         self._look_at_models(worlds)
         # slices if possible: indexing by them takes a tenth of the time of lists of worlds
@@ -101,10 +103,7 @@ class Recorder:
         self._given, self._control, self._counts = given, control, worlds.rows["warning"][self._at].copy()
         self._length = self._length or self.n + self.piece(PIECE_STEPS, worlds)
         for name in _kept(worlds):
-            rows = worlds.rows[name]
-            if name not in self._rings:
-                self._rings[name] = np.zeros((self._length, *rows.shape), rows.dtype)
-            self._put(name, 0, rows[self._at])
+            self._put(name, 0, worlds.rows[name][self._at])
 
     def written(self, worlds: WorldArrays) -> dict[str, np.ndarray]:
         """Returns arrays into which kernels write the states of a piece of several steps, by step and world."""
@@ -134,6 +133,8 @@ class Recorder:
 
     def _put(self, name: str, k: int, rows: np.ndarray) -> None:
         """Copies rows of the worlds of the call into their rings, as the state before step k of the piece."""
+        if name not in self._rings:
+            self._rings[name] = np.zeros((self._length, self.nworld, *rows.shape[1:]), rows.dtype)
         if self._together:
             self._rings[name][(self._taken[0] + k) % self._length] = rows
         else:

@@ -12,6 +12,7 @@ from featherlane.engine.model.arguments import whole_argument
 from featherlane.engine.simulation.batch.reduction import Reduction, check_rollout
 from featherlane.engine.simulation.query.camera import Camera
 from featherlane.engine.simulation.tile.fields import DATA
+from featherlane.engine.simulation.user.control import Controller
 from featherlane.engine.simulation.world.recordings import (
     check_bindable,
     control_of_step,
@@ -105,7 +106,7 @@ class RolloutRequest:
     def run_step_by_step(self) -> None:
         """Runs the rollout, and records the fields and the images of each step."""
         control, names = self.control, [*self.names] or ["time"]
-        inputs = {} if control is None or callable(control) else self.inputs()
+        inputs = {} if isinstance(control, Controller) or control is None or callable(control) else self.inputs()
         for k in range(self.nstep):
             if self.is_driven:
                 control = self.control_of(k)

@@ -32,7 +32,7 @@ from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.team import Team
 from featherlane.engine.simulation.tile.transfer import NONE, Plan, Rows, field_arrays
 from featherlane.engine.simulation.tile.work import work
-from featherlane.engine.simulation.user.control import control_function
+from featherlane.engine.simulation.user.control import NUMBERS, Controller, control_function
 from featherlane.engine.simulation.user.function import UserFunction
 from featherlane.engine.simulation.user.sensor import fields_read, plain_sensors, write_user_sensors
 from featherlane.engine.simulation.world.recordings import inputs_of_rollout
@@ -85,7 +85,7 @@ class Runner:
         self.turn, self.plans = turn or Turn("batch"), Plans(arrays, team, recorder)
         self.watcher: Callable[[], None] | None = None
         self._prepared: list[tuple] = [(), ()]  # state of model and arrays for which plain steps and passes are ready
-        self._controls: dict[Kernel, UserFunction] = {}
+        self._controls: dict[tuple[Kernel, str], UserFunction] = {}  # by kernel and signature of its own numbers
 
     def __getstate__(self):
         kept = {"recorder": self.recorder, "warned": self.warned, "at_once": self.at_once}
@@ -129,14 +129,14 @@ class Runner:
 
     def begin(self, nstep: int, share: Share) -> list[tuple[Plan, int]]:
         """Returns plans that are ready to loop over their tiles, and the number of tiles of each."""
-        begun, plans, (_, chosen, brought, taken, control, stage) = [], self.plans, share
+        begun, plans, (_, chosen, brought, taken, control, stage, numbers) = [], self.plans, share
         for width, part in plans.parts(chosen):
             workspaces = plans.prepare(width)
-            plan = plans.step_plan(nstep, width, brought, taken, control)
+            plan = plans.step_plan(nstep, width, brought, taken, control, numbers)
             unread = 0 if control else plans.unread(plan, nstep, stage)  # a control kernel reads outputs
             begun.append(plans.begun(plan, nstep, chosen, part, stage, unread))
-            for w in workspaces if control else ():
-                w.record.set_size("user_control", w.calls.address(control))
+            for w, record in zip(workspaces, plan.numbers, strict=True) if control else ():
+                w.calls.set_control(control, record)
         return begun
 
     def reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:
@@ -203,11 +203,12 @@ class Runner:
         warn_of_non_finite(_who(worlds), found is not None or bool(rows["nreset"].any()), owner="batch", level=level)
 
     # ---- rollouts ----------------------------------------------------------------------------------------------------
-    def control_kernel(self, control: Kernel) -> UserFunction:
+    def control_kernel(self, control: Kernel | Controller) -> UserFunction:
         """Returns the kernel as a user function, checked at its first use with the present model."""
-        known = self._controls.get(control)
+        form = (control.function, control.layout.signature()) if isinstance(control, Controller) else (control, "")
+        known = self._controls.get(form)
         if known is None:
-            known = self._controls[control] = control_function(self.model, control)
+            known = self._controls[form] = control_function(self.model, control)
         return known
 
     def share(
@@ -218,11 +219,13 @@ class Runner:
         Args:
             nstep: steps.
             chosen: (n,) the worlds.
-            control: (n, nstep, nu) or (nstep, nu) controls, a dict of inputs by field, a kernel, or None.
+            control: (n, nstep, nu) or (nstep, nu) controls, a dict of inputs by field, a kernel, a controller, or None.
             result: field -> (n, nstep, ...) array to record into.
         """
-        kernel, brought, reads, dtype = None, {}, {}, self.arrays.dtype
-        if isinstance(control, Kernel):
+        kernel, brought, reads, dtype, numbers = None, {}, {}, self.arrays.dtype, NONE
+        if isinstance(control, Kernel | Controller):
+            if isinstance(control, Controller):
+                numbers = control.rows_for(self.arrays.nworld, dtype)
             kernel = self.control_kernel(control)
             for name in kernel.sets():
                 self.arrays.lasting(name)
@@ -232,7 +235,7 @@ class Runner:
                 brought[name] = np.ascontiguousarray(values, DATA[name].stored_as(dtype))
         for name in fields_read(self.model) - {"sensordata"} if "sensordata" in result else ():
             reads[name] = np.empty((len(chosen), nstep, *self.arrays.dims(name)), DATA[name].stored_as(dtype))
-        return Share(self, chosen, brought, [*result.items(), *reads.items()], kernel), reads
+        return Share(self, chosen, brought, [*result.items(), *reads.items()], kernel, numbers=numbers), reads
 
     def measure_recorded(self, chosen: np.ndarray, reads: Mapping[str, np.ndarray], result) -> None:
         """Computes user-defined sensors from the recordings of a rollout."""
@@ -289,6 +292,7 @@ class Share(NamedTuple):
         brought, taken: rows (n, nstep, ...) that each step reads and writes, by field.
         control: the kernel that each step calls.
         stage: the last stage that is computed of the state after the steps; 0: none.
+        numbers: the kernel's own numbers of all worlds, name -> (nworld, n).
     """
 
     runner: Runner
@@ -297,13 +301,14 @@ class Share(NamedTuple):
     taken: Rows = NONE
     control: UserFunction | None = None
     stage: int = 0
+    numbers: Rows = NONE
 
     def of_steps(self, start: int, n: int) -> Share:
         """Returns the share of n steps from number `start` on."""
         brought, taken = (
             [(name, a[:, start : start + n]) for name, a in field_arrays(r)] for r in (self.brought, self.taken)
         )
-        return Share(self.runner, self.chosen, brought, taken, self.control, self.stage)
+        return self._replace(brought=brought, taken=taken)
 
 
 def run_shares(nstep: int, shares: Sequence[Share]) -> None:
@@ -357,10 +362,11 @@ def _advance_in_pieces(nstep: int, shares: Sequence[Share], number: int) -> None
         n = _piece(nstep - done, shares, number)
         parts = shares if n == nstep else [share.of_steps(done, n) for share in shares]
         start = time.perf_counter()
-        for runner, chosen, brought, _, control, _ in parts:
+        for runner, chosen, brought, _, control, _, numbers in parts:
             if runner.recorder is not None:
-                kernel = control.function if control else None
-                runner.recorder.before(runner.arrays, chosen, dict(field_arrays(brought)), kernel)
+                kernel, given = control.function if control else None, dict(field_arrays(brought))
+                given |= {NUMBERS + name: rows[chosen][:, None] for name, rows in field_arrays(numbers)}
+                runner.recorder.before(runner.arrays, chosen, given, kernel)
         _advance(n, parts)
         for runner, chosen, *_ in parts:
             if runner.recorder is not None:
@@ -372,8 +378,9 @@ def _advance_in_pieces(nstep: int, shares: Sequence[Share], number: int) -> None
 
 def _piece(nstep: int, shares: Sequence[Share], number: int) -> int:
     """Returns how many of nstep steps to run as one piece."""
-    recorders = [(s.runner.recorder, s.runner.arrays) for s in shares if s.runner.recorder is not None]
-    pieces = [recorder.piece(nstep, arrays) for recorder, arrays in recorders]
+    recorded = [s for s in shares if s.runner.recorder is not None]
+    # the kernel's own numbers are recorded between calls only
+    pieces = [1 if s.numbers else s.runner.recorder.piece(nstep, s.runner.arrays) for s in recorded]
     return min(pieces) if pieces else min(nstep, max(1, shares[0].runner.at_once // number))
 
 

@@ -175,7 +175,7 @@ def solve_constraint(m, d):
 def control_and_actuate(m, d):
     """Calls the user's control function, if user_control has its address, and computes all actuator forces."""
     if d.user_control != 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
-        call(d.user_control, m, d, 0)  # its third argument is unused
+        call(d.user_control, m, d, record_at(d, d.control_record))
     actuation(m, d)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.engine.lanes import Field, Layout, Record, Stage
+from featherlane.engine.lanes.record import python_record
 from featherlane.engine.lanes.runtime import mode
 from featherlane.engine.model.actuators import USER_TYPES, missing_functions
 from featherlane.engine.simulation.tile.library import library
@@ -66,11 +67,12 @@ class UserCalls:
 
     def __init__(self, workspace):
         self._owner, self._revision = weakref.ref(workspace), None
-        workspace.record.functions[:] = [None]  # number 0 means no function
+        workspace.record.functions[:] = [None, None]  # number 0 means no function, 1 is a control's own numbers
         self._missing: list[str] = []
         self._addresses: dict[Any, int] = {}
         self._kept: list = []  # callbacks, kept alive while their addresses are in the record
         self._errors: list[BaseException] = []
+        self._numbers: Record | None = None  # a control's own numbers
 
     @property
     def _workspace(self) -> Any:
@@ -102,7 +104,7 @@ class UserCalls:
         w.unbind()
         self._kept.clear()
         self._addresses.clear()
-        del w.record.functions[1:]
+        del w.record.functions[2:]
         for name in ("user_actuator", "user_sensor", "lcp_function"):
             w.arrays[name][...] = 0
         for (i, kind), function in model.user_actuators.items():
@@ -129,6 +131,15 @@ class UserCalls:
             self._addresses[function] = self._new_address(function)
         return self._addresses[function]
 
+    def set_control(self, function, numbers: Record | None = None) -> None:
+        """Sets the control function of the next call, and the record of its own numbers; None, None for none."""
+        w, self._numbers = self._workspace, numbers
+        place = numbers.address if numbers else 0
+        if mode() == "python" and numbers:
+            w.record.functions[1], place = python_record(numbers), 1
+        w.record.set_size("user_control", self.address(function) if function else 0)
+        w.record.set_size("control_record", place)
+
     def _new_address(self, function) -> int:
         w = self._workspace
         if mode() == "python":
@@ -152,7 +163,7 @@ class UserCalls:
             self._errors.clear()
             raise error
         if self._addresses:
-            for record in (self._workspace.rows.record, self._workspace.record):
+            for record in filter(None, (self._workspace.rows.record, self._workspace.record, self._numbers)):
                 record.check_faults(", ".join(f.label for f in self._addresses if f.is_compiled), ModelError)
 
     def raising(self, run: Callable[..., None]) -> Callable[..., None]:

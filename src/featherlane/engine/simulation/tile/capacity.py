@@ -71,6 +71,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "want_subtree": 0,
         "want_wrenches": 0,
         "user_control": 0,
+        "control_record": 0,
         "want_all": 1,
     }
 

@@ -27,7 +27,7 @@ class Transfer(NamedTuple):
         field: name of the field.
         array: C-contiguous; the first axis counts worlds.  For control and record the second axis counts steps, and the
             array may be a slice of these steps.
-        layout: the record that has the field: the tile's, the model's, or the loop's own record.
+        layout: the record that has the field: the tile's, the model's, the loop's own, or that of a control's numbers.
     """
 
     field: str
@@ -67,8 +67,10 @@ class Plan:
         loop: the stage that works through tiles.
         memory: (nworld, n) data that worlds store of their pairs of convex shapes to save time; None: nothing.
         sizes: of the loop's own record, if it has one: those that are not sizes of the workspaces.
+        numbers: layout of the record of a control's own numbers.
 
     Attributes:
+        numbers: that record for each workspace, or None.
         has_places: whether the call provides or receives rows in the order in which it lists worlds.
     """
 
@@ -81,6 +83,7 @@ class Plan:
         loop=run_tiles,
         memory: np.ndarray | None = None,
         sizes: Mapping[str, int] = NONE,
+        numbers: Layout | None = None,
     ):
         self.workspaces, self.transfers, self.memory = workspaces, transfers, memory
         self.flags, self.loop = flags, loop
@@ -92,6 +95,7 @@ class Plan:
             [allocated(layout, {**w.sizes, **sizes}, w.width, w.dtype) for layout in loop.records.values()]
             for w in workspaces
         ]
+        self.numbers = [allocated(numbers, {}, w.width, w.dtype) if numbers else None for w in workspaces]
         self.record = self._make_record()
         self._call: tuple[int, ...] | None = None  # the numbers in the record
         self._call_places = self.record.places(("nworld", "nstep", "stage", "nunread"))
@@ -144,8 +148,8 @@ class Plan:
             expected = t.declared.stored_as(first.dtype)
             if t.array.dtype != expected:
                 raise ArgumentError(f"transfer of {t.field}: got rows of {t.array.dtype}, allowed are {expected}")
-            for thread, (w, own) in enumerate(zip(self.workspaces, self.own, strict=True)):
-                record = next(r for r in (w.record, w.rows.record, *own) if r.layout is t.layout)
+            for thread, (w, own, numbers) in enumerate(zip(self.workspaces, self.own, self.numbers, strict=True)):
+                record = next(r for r in (w.record, w.rows.record, *own, numbers) if r.layout is t.layout)
                 tiles[thread, k] = address(record.arrays[t.field])
         arrays = {"order": self.order, "place": self.place, "tile_address": tiles.reshape(-1)}
         columns = {

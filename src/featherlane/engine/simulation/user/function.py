@@ -16,15 +16,16 @@ from collections.abc import Callable
 from typing import Any
 
 from featherlane.engine.prelude import *
-from featherlane.engine.lanes import Kernel, Stage, cache, processor
+from featherlane.engine.lanes import Kernel, Layout, Stage, cache, processor
 from featherlane.engine.lanes.record import FUNCTION
 from featherlane.engine.lanes.runtime import mode
 from featherlane.engine.simulation.tile.library import library
-from featherlane.engine.simulation.user.roles import Role
+from featherlane.engine.simulation.user.roles import CONTROL, Role
 from featherlane.errors import InstallationError, ModelError
 
 CHECKED: Any = FUNCTION  # every index is checked against its field: a user's mistake must not crash the process
-ADDRESSED = (scalars, doubles, call)  # they take addresses, which cannot be checked
+ADDRESSED = (scalars, doubles, call, record_at)  # they take addresses, which cannot be checked
+NO_NUMBERS = Layout("NoNumbers", ())
 ALLOWED = "numbers, tuples of numbers, other kernels and functions of featherlane.lanes that take no addresses"
 
 
@@ -37,6 +38,7 @@ class UserFunction:
         function: as the user wrote it.
         element: the element's number.
         number: number of values that it returns.
+        own: layout of the record p of a control's own numbers; without fields: the function takes no p.
 
     Attributes:
         in_step: whether it is called within a step.
@@ -47,13 +49,19 @@ class UserFunction:
 
     in_step = True
 
-    def __init__(self, role: Role, label: str, function: Any, element: int, number: int):
+    def __init__(self, role: Role, label: str, function: Any, element: int, number: int, own: Layout = NO_NUMBERS):
         self.role, self.label, self.function, self.element, self.number = role, label, function, element, number
+        self.own = own
         if not callable(function) or isinstance(function, Stage):
             raise ModelError(f"{label}: got {type(function).__name__}, allowed is a function")
-        _check_parameters(label, function, role.parameters)
+        _check_parameters(label, function, self.parameters)
         if isinstance(function, Kernel):
-            _check_language(label, function, role)
+            self._check_language()
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Returns the names of its parameters."""
+        return (*self.role.parameters, "p") if self.own.fields else self.role.parameters
 
     @property
     def is_compiled(self) -> bool:
@@ -70,7 +78,7 @@ class UserFunction:
     @functools.cached_property
     def stage(self) -> Stage:
         """The function as a separate stage, which writes its result."""
-        return _stage(self.function, self.role, self.number)
+        return _stage(self.function, self.role, self.number, self.own)
 
     @functools.cached_property
     def fields(self) -> frozenset[str]:
@@ -118,6 +126,20 @@ class UserFunction:
         for base, width in processor.compiled_variants():
             self._compile(base, width)
 
+    def _check_language(self) -> None:
+        """Raises an error for code outside of the kernel language, before anything is called or compiled."""
+        from featherlane.engine.lanes.compiler.program import Program
+        from featherlane.engine.lanes.compiler.rules import KernelLanguageError
+        from featherlane.engine.lanes.compiler.types import Access
+
+        refuse_addresses(self.label, self.function)
+        own, role = tuple(f.name for f in self.own.fields), self.role
+        try:
+            program = Program(library().records | {"p": (self.own, False)}, "f64", processor.WIDTHS["f64"])
+            program.check(self.function, self.parameters, Access(role.reads.union(own), (*role.sets, *own)))
+        except KernelLanguageError as error:
+            raise ModelError(f"{self.label}: {self.name} cannot be compiled: {error}") from None
+
     def _compile(self, base: str, width: int) -> None:
         """Compiles into the cache, if the cache lacks it."""
         from featherlane.engine.lanes import toolchain
@@ -164,20 +186,6 @@ def refuse_addresses(label: str, function: Kernel) -> None:
                 raise ModelError(f"{label}: {k.function.__name__} calls {what}{name}, allowed are {ALLOWED}")
 
 
-def _check_language(label: str, function: Kernel, role: Role) -> None:
-    """Raises an error for code outside of the kernel language, before anything is called or compiled."""
-    from featherlane.engine.lanes.compiler.program import Program
-    from featherlane.engine.lanes.compiler.rules import KernelLanguageError
-    from featherlane.engine.lanes.compiler.types import Access
-
-    refuse_addresses(label, function)
-    try:
-        program = Program(library().records, "f64", processor.WIDTHS["f64"])
-        program.check(function, role.parameters, Access(role.reads, role.sets))
-    except KernelLanguageError as error:
-        raise ModelError(f"{label}: {function.function.__name__} cannot be compiled: {error}") from None
-
-
 # ---- stages ----------------------------------------------------------------------------------------------------------
 @kernel
 def _store_number(rows, a, x):
@@ -193,7 +201,7 @@ def _store_tuple(rows, a, x):
         a += 1
 
 
-def _calling(function: Kernel, role: str, store: Kernel) -> Callable:
+def _calling(function: Kernel, role: str, store: Kernel, takes_numbers: bool) -> Callable:
     """Returns the stage's function for a role."""
 
     def activation(m, d, i):
@@ -205,22 +213,26 @@ def _calling(function: Kernel, role: str, store: Kernel) -> Callable:
     def sensor(m, d, i):
         store(d.sensor_now, m.sensor_adr[i], function(m, d, i))
 
-    def control(m, d, i):
+    def control(m, d, p):
         function(m, d)
+
+    def control_with_numbers(m, d, p):
+        function(m, d, p)
 
     def lcp_solver(m, d, i):
         store(d.lcp.niter, 0, function(d, i))
 
-    own = {"activation": activation, "sensor": sensor, "control": control, "lcp_solver": lcp_solver}
+    own = {"activation": activation, "sensor": sensor, "lcp_solver": lcp_solver}
+    own["control"] = control_with_numbers if takes_numbers else control
     return own.get(role, term)
 
 
-_stages: dict[str, Stage] = {}
+_stages: dict[tuple[str, str], Stage] = {}  # by name and signature of its own numbers
 
 
-def _stage(function: Kernel, role: Role, number: int) -> Stage:
+def _stage(function: Kernel, role: Role, number: int, own: Layout) -> Stage:
     """Returns the function's stage; its name depends on all its parts, so equal functions share one stage."""
-    calling = _calling(function, role.name, _store_tuple if number > 1 else _store_number)
-    code = Kernel(calling).code_hash()
-    calling.__name__ = f"user_{role.name}_{code[:24]}"
-    return _stages.setdefault(calling.__name__, Stage(calling))
+    calling = _calling(function, role.name, _store_tuple if number > 1 else _store_number, bool(own.fields))
+    made = Stage(calling, {"p": own} if role is CONTROL else None)
+    made.name = calling.__name__ = f"user_{role.name}_{made.code_hash()[:24]}"
+    return _stages.setdefault((made.name, own.signature()), made)

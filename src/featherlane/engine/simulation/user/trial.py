@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from featherlane.engine.lanes import Layout
@@ -43,8 +46,13 @@ class KernelView:
         raise UnknownAttributeError(f"{self._name}.{field} cannot be written in this callback")
 
 
-def try_function(model, function: UserFunction) -> None:
+def try_function(model, function: UserFunction, numbers: Mapping[str, np.ndarray] = MappingProxyType({})) -> None:
     """Calls a function once and checks its result.
+
+    Args:
+        model: the model.
+        function: the function.
+        numbers: a world's own numbers of a control kernel, name -> (n,).
 
     Raises:
         ModelError: the function fails, or returns another number of values, or a non-finite or non-numeric value.
@@ -59,7 +67,9 @@ def try_function(model, function: UserFunction) -> None:
         d = KernelView("d", DATA, workspace.sizes, workspace.arrays, role.reads, role.sets)
     else:
         m, d = WorldView("m", record, 0, reads), WorldView("d", workspace.record, 0, function.role.reads)
-    given = called(function, (m, d, function.element)[: len(function.role.parameters)], "in qpos0")
+    arguments = {"m": m, "d": d, "i": function.element}
+    arguments["p"] = KernelView("p", function.own, {}, numbers, numbers, numbers)
+    given = called(function, [arguments[name] for name in function.parameters], "in qpos0")
     if function.number:
         _check_values(function, given)
     elif given is not None:

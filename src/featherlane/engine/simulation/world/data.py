@@ -24,6 +24,7 @@ from featherlane.engine.simulation.tile.calls import fields_called_for
 from featherlane.engine.simulation.tile.capacity import full_pair
 from featherlane.engine.simulation.tile.fields import DATA, WANTED
 from featherlane.engine.simulation.tile.workspace import Workspace, in_use
+from featherlane.engine.simulation.user.control import Controller
 from featherlane.engine.simulation.user.sensor import plain_sensors, write_user_sensors
 from featherlane.engine.simulation.world.data_fields import DataFields
 from featherlane.engine.simulation.world.last_pass import LAST_PASS, kept_pass, unkept_step, unkept_steps
@@ -222,7 +223,7 @@ class Data(DataFields):
             ModelError: invalid shapes, names or counts.
         """
         nstep, names = whole_argument("nstep", nstep, 1), field_names("record", record)
-        if isinstance(control, Kernel):
+        if isinstance(control, Kernel | Controller):
             raise ModelError(
                 "control: got a kernel, allowed are arrays and functions; for a kernel use "
                 "featherlane.Batch(model, 1).rollout(...)"

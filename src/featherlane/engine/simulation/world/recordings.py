@@ -13,9 +13,10 @@ from featherlane.engine.model.assignment import as_real_array, broadcast_reals, 
 from featherlane.engine.model.model import Model
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.workspace import Workspace
+from featherlane.engine.simulation.user.control import Controller
 from featherlane.errors import ModelError, near
 
-Control = ArrayLike | Mapping[str, ArrayLike] | Kernel | Callable[[Any, int], ArrayLike]  # of a rollout
+Control = ArrayLike | Mapping[str, ArrayLike] | Kernel | Controller | Callable[[Any, int], ArrayLike]  # of a rollout
 INPUTS = DATA.of("drive", "input")  # fields that the caller sets before each step
 WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # counts, stored as reals
 BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields of each world
