@@ -13,7 +13,10 @@ XML = """
   <worldbody>
     <camera name="eye" pos="0 -2 0" xyaxes="1 0 0 0 0 1"/>
     <body><joint name="a" type="slide" axis="1 0 0" damping="1"/><geom size="0.1" mass="0.5"/></body>
-    <body><joint name="b" axis="0 1 0" damping="0.1"/><geom size="0.1 0.2" type="capsule" pos=".2 0 0" mass="0.3"/></body>
+    <body>
+      <joint name="b" axis="0 1 0" damping="0.1"/>
+      <geom size="0.1 0.2" type="capsule" pos=".2 0 0" mass="0.3"/>
+    </body>
   </worldbody>
   <actuator><motor joint="a"/><motor joint="b"/></actuator>
 </mujoco>

@@ -137,8 +137,9 @@ class Plans:
         kinds["record"] = record + (transfers(run_tiles, recorder.written(self.arrays)) if recorder else [])
         kinds["store"] = transfers(run_tiles, self._stored(forward))
         own = control.own if numbers and control else None
-        for kind in ("load", "store") if own else ():
-            kinds[kind] += [Transfer(name, rows, own) for name, rows in field_arrays(numbers)]
+        if own:
+            for kind in ("load", "store"):
+                kinds[kind] += [Transfer(name, rows, own) for name, rows in field_arrays(numbers)]
         flags, memory = step_flags(self.model, self.arrays.nworld, fields), self.pair_memory()
         plan = Plan(self.workspaces[width], kinds, self.arrays.nworld, flags, memory=memory, numbers=own)
         if plain:

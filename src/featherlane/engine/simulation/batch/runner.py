@@ -378,9 +378,9 @@ def _advance_in_pieces(nstep: int, shares: Sequence[Share], number: int) -> None
 
 def _piece(nstep: int, shares: Sequence[Share], number: int) -> int:
     """Returns how many of nstep steps to run as one piece."""
-    recorded = [s for s in shares if s.runner.recorder is not None]
-    # the kernel's own numbers are recorded between calls only
-    pieces = [1 if s.numbers else s.runner.recorder.piece(nstep, s.runner.arrays) for s in recorded]
+    recorders = [(s.runner.recorder, s) for s in shares if s.runner.recorder is not None]
+    # a kernel's own numbers are recorded between pieces only
+    pieces = [1 if s.numbers else recorder.piece(nstep, s.runner.arrays) for recorder, s in recorders]
     return min(pieces) if pieces else min(nstep, max(1, shares[0].runner.at_once // number))
 
 

@@ -149,7 +149,8 @@ class Plan:
             if t.array.dtype != expected:
                 raise ArgumentError(f"transfer of {t.field}: got rows of {t.array.dtype}, allowed are {expected}")
             for thread, (w, own, numbers) in enumerate(zip(self.workspaces, self.own, self.numbers, strict=True)):
-                record = next(r for r in (w.record, w.rows.record, *own, numbers) if r.layout is t.layout)
+                records = (w.record, w.rows.record, *own, numbers)
+                record = next(r for r in records if r is not None and r.layout is t.layout)
                 tiles[thread, k] = address(record.arrays[t.field])
         arrays = {"order": self.order, "place": self.place, "tile_address": tiles.reshape(-1)}
         columns = {

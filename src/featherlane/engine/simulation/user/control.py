@@ -48,6 +48,7 @@ class Controller:
     """
 
     function: Kernel
+    layout: Layout
     rows: dict[str, np.ndarray]
 
     def __init__(self, batch: Any, function: Kernel, **numbers: int):
@@ -105,13 +106,6 @@ class Controller:
         return part
 
 
-def kernel_of(control: Any) -> Kernel | None:
-    """Returns the kernel of a control that a step calls; None for other controls."""
-    if isinstance(control, Controller):
-        return control.function
-    return control if isinstance(control, Kernel) else None
-
-
 def control_function(model: Model, control: Kernel | Controller) -> UserFunction:
     """Returns a control kernel as a user function, checked; a controller's with the numbers of its first world.
 
@@ -119,11 +113,11 @@ def control_function(model: Model, control: Kernel | Controller) -> UserFunction
         ModelError: other parameters, a failure in a trial call, code that cannot be compiled.
         InstallationError: no compiler is installed.
     """
-    code, own, numbers = control, NO_NUMBERS, {}
+    own, numbers = NO_NUMBERS, {}
     if isinstance(control, Controller):
-        code, own = control.function, control.layout
-        numbers = {name: rows[0].astype(float) for name, rows in control.rows.items()}
-    function = UserFunction(CONTROL, f"control {code.function.__name__}", code, 0, 0, own)
+        own, numbers = control.layout, {name: rows[0].astype(float) for name, rows in control.rows.items()}
+        control = control.function
+    function = UserFunction(CONTROL, f"control {control.function.__name__}", control, 0, 0, own)
     try_function(model, function, numbers)
     function.check_compiled()
     return function

@@ -222,7 +222,7 @@ def _calling(function: Kernel, role: str, store: Kernel, takes_numbers: bool) ->
     def lcp_solver(m, d, i):
         store(d.lcp.niter, 0, function(d, i))
 
-    own = {"activation": activation, "sensor": sensor, "lcp_solver": lcp_solver}
+    own: dict[str, Callable] = {"activation": activation, "sensor": sensor, "lcp_solver": lcp_solver}
     own["control"] = control_with_numbers if takes_numbers else control
     return own.get(role, term)
 
