@@ -36,6 +36,7 @@ MODULES = {
     "results": "featherlane.results",
     "query": "featherlane.query",
     "patterns": "featherlane.patterns",
+    "controllers": "featherlane.controllers",
     "policies": "featherlane.policies",
     "stages": "featherlane.stages",
     "registration": "featherlane.registration",

@@ -13,7 +13,20 @@ from featherlane.engine import startup as _startup  # noqa: F401  before the imp
 # isort: split
 from importlib import import_module as _import_module
 
-from featherlane import enums, errors, extension, lanes, lcp, patterns, policies, query, registration, stages, tree
+from featherlane import (
+    controllers,
+    enums,
+    errors,
+    extension,
+    lanes,
+    lcp,
+    patterns,
+    policies,
+    query,
+    registration,
+    stages,
+    tree,
+)
 from featherlane.engine.configuration import package_version as _package_version
 from featherlane.engine.configuration import show_config
 from featherlane.engine.lanes import kernel
@@ -141,6 +154,7 @@ __all__ = [  # noqa: RUF022  in groups
     "lanes",
     "lcp",
     "patterns",
+    "controllers",
     "policies",
     "query",
     "registration",

@@ -23,10 +23,8 @@ import griffe
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "featherlane"
-PARTS = tuple(
-    "errors results query patterns policies stages registration environments distributed lcp tree lanes".split()
-)
-MODULES = (PACKAGE, *(f"{PACKAGE}.{part}" for part in PARTS))
+PARTS = "errors results query patterns controllers policies stages registration environments distributed lcp tree lanes"
+MODULES = (PACKAGE, *(f"{PACKAGE}.{part}" for part in PARTS.split()))
 
 
 class Change(NamedTuple):

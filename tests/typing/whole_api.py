@@ -179,6 +179,9 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     images: results.Images = batch.render(0, width=8, height=6, output=("depth", "segmentation"))
     controller = fl.Controller(batch, drive, target=2)
     controller.target = 1.0
+    arm = fl.controllers.OperationalSpace(batch, "hand", ["wire", 1], orientation=False, decoupled=False)
+    arm.target_pos = [0.1, 0.0, 0.0]
+    print(batch.rollout(25, control=arm), arm.stiffness * 2.0)
     goal: Array = controller.target + controller.rows["target"]
     print(batch.rollout(2, controller)["qpos"], controller.function, goal)
     noise = fl.DepthNoise(std=0.01, growth=0.001, quantization=0.001, dropout=0.01, fill=0.0, seed=[1, 2])

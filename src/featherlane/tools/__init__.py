@@ -1,4 +1,4 @@
 """Tools over the engine: derivatives, inverse kinematics, integration with error control, policies, rendered videos.
 
-Private: `featherlane`, `featherlane.query`, `featherlane.policies` and `featherlane.results` list what users may call.
+Private: `featherlane` and its modules `query`, `controllers`, `policies` and `results` list what users may call.
 """

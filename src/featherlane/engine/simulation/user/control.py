@@ -5,6 +5,8 @@ A `Controller` has numbers of its own for each world, which the kernel reads and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,7 @@ class Controller:
     Args:
         batch: a `Batch` or `MixedBatch`, of which it takes the number of worlds and the precision.
         function: kernel `f(m, d, p)`, which sets `d.ctrl`, `d.qfrc_applied` or `d.xfrc_applied`.
+        scratch: how many numbers of a name the kernel may use as memory within a call: {name: n}.
         numbers: how many numbers of a name each world has, at least 1: `name=n`.
 
     Attributes:
@@ -51,7 +54,9 @@ class Controller:
     layout: Layout
     rows: dict[str, np.ndarray]
 
-    def __init__(self, batch: Any, function: Kernel, **numbers: int):
+    def __init__(
+        self, batch: Any, function: Kernel, *, scratch: Mapping[str, int] = MappingProxyType({}), **numbers: int
+    ):
         instance("function", function, Kernel, "a kernel f(m, d, p) (decorate it with featherlane.kernel)")
         if not (hasattr(batch, "nworld") and hasattr(batch, "dtype") and hasattr(batch, "models")):
             raise ModelError(f"batch: got {type(batch).__name__}, allowed is a Batch or a MixedBatch")
@@ -59,13 +64,13 @@ class Controller:
             raise ModelError(
                 "numbers: got none, allowed is name=count, for example target=3; or pass the kernel itself"
             )
-        for name, count in numbers.items():
+        for name, count in (*numbers.items(), *scratch.items()):
             if name in DATA or name in RESERVED or name.startswith("_"):
                 raise ModelError(f"numbers: got the name {name!r}, allowed are names that are no fields of Data")
             whole_argument(name, count, 1)
-        layout = Layout("Numbers", tuple(Field(name, "real", (int(n),)) for name, n in numbers.items()))
+        fields = tuple(Field(name, "real", (int(n),)) for name, n in (numbers | dict(scratch)).items())
         rows = {name: np.zeros((batch.nworld, int(n)), batch.dtype) for name, n in numbers.items()}
-        self.__dict__.update(function=function, layout=layout, rows=rows)
+        self.__dict__.update(function=function, layout=Layout("Numbers", fields), rows=rows)
 
     def __getattr__(self, name: str) -> np.ndarray:
         rows = self.__dict__.get("rows", {})
@@ -115,7 +120,9 @@ def control_function(model: Model, control: Kernel | Controller) -> UserFunction
     """
     own, numbers = NO_NUMBERS, {}
     if isinstance(control, Controller):
-        own, numbers = control.layout, {name: rows[0].astype(float) for name, rows in control.rows.items()}
+        own = control.layout
+        numbers = {f.name: np.zeros(f.shape) for f in own.fields}  # scratch memory
+        numbers |= {name: rows[0].astype(float) for name, rows in control.rows.items()}
         control = control.function
     function = UserFunction(CONTROL, f"control {control.function.__name__}", control, 0, 0, own)
     try_function(model, function, numbers)
