@@ -121,7 +121,7 @@ def control_function(model: Model, control: Kernel | Controller) -> UserFunction
     own, numbers = NO_NUMBERS, {}
     if isinstance(control, Controller):
         own = control.layout
-        numbers = {f.name: np.zeros(f.shape) for f in own.fields}  # scratch memory
+        numbers = {f.name: np.zeros(f.count({})) for f in own.fields}  # scratch memory
         numbers |= {name: rows[0].astype(float) for name, rows in control.rows.items()}
         control = control.function
     function = UserFunction(CONTROL, f"control {control.function.__name__}", control, 0, 0, own)
