@@ -9,8 +9,8 @@ Layout: dual.f[q, c] is the force of row (or edge) c of block q; the two edges o
 and y_0 - y_i, have the numbers 2 i - 2 and 2 i - 1.  dual.A[q] is a packed lower triangle (`block_triangle_index`).
 While a contact is visited, dual.block_y holds y of its rows, block_force its forces (of edges, for a pyramid), and
 block_change the sum of their changes along the basis; z = Y^T f of all blocks is updated at the end of the visit.
-con_dim[k]: number of rows of contact k, 0 the normal, 1 and 2 the tangents, 3 to 5 the turns.  R, Rt: 1 / con_D and
-1 / con_Dt, regularisation of the normal and the friction rows.  live: mask of worlds that continue.
+con_dim[k]: number of rows of contact k, 0 the normal, 1 and 2 the tangents, 3 to 5 the rotation axes.  R, Rt: 1 / con_D
+and 1 / con_Dt, regularisation of the normal and the friction rows.  live: mask of worlds that continue.
 `block_row_product(d, q, c)` returns (Y z) of row c of block q, `three_row_products` those of rows c to c + 2;
 `add_row_force(d, q, c, f)` adds a force f of row c to z = Y^T f, `add_three_row_forces` those of three rows.
 `has_edges`: contact k is a pyramid with friction; `force_count`: number of its forces.
@@ -147,9 +147,9 @@ def visit_pyramid(m, d, k, q, sweep, live):
         d.dual.block_force[e] = d.dual.f[q, e]
     fall, drift = 0.0, 0.0
     for visit in range(ROUNDS):
-        for place in range(n_edges):
+        for position in range(n_edges):
             # visits start alternately from the first and from the last edge
-            e = place if (sweep + visit) % 2 == 0 else n_edges - 1 - place
+            e = position if (sweep + visit) % 2 == 0 else n_edges - 1 - position
             fall = fall + visit_edge(d, q, dim, e, R, live)
     for e in range(n_edges):
         drift = drift + store_force(d, q, e, d.dual.block_force[e], live)

@@ -45,7 +45,7 @@ from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.vectors import copy_vector
 
 MINVAL = 1e-15  # 1/kg: a smaller A counts as 0
-INVERSE = 1  # place of 1 / A in dual.A of a scalar row, which otherwise needs only place 0, A
+INVERSE = 1  # position of 1 / A in dual.A of a scalar row, which otherwise needs only position 0, A
 
 
 @kernel

@@ -23,8 +23,8 @@ Names
                   `evaluate_at_forces` returns (cost, gradient norm) of the primal problem at the acceleration that
                   dual.f produces
     blocks        `update_row_force` and `visit_contact` set the forces of one block to their optimum and update dual.z;
-                  they return (fall, drift).  `block_at` returns the block at a place of the order: from `order_blocks`
-                  if `is_scrambled`, else in sequence
+                  they return (fall, drift).  `visited_block` returns the block at a position of the order: from
+                  `order_blocks` if `is_scrambled`, else in sequence
     residual      `has_large_gradient` returns a mask of worlds whose gradient is not small; `is_rounding` moves each
                   acceleration by one rounding, and returns a mask of worlds whose gradient is rounding by this change
     scale         1 / trace of M, of cost and gradient in comparisons with the tolerance
@@ -49,7 +49,7 @@ from featherlane.engine.solver.dual.problem import (
     store_dual_forces,
     store_whitened_force,
 )
-from featherlane.engine.solver.dual.visit_order import block_at, is_scrambled, order_blocks
+from featherlane.engine.solver.dual.visit_order import is_scrambled, order_blocks, visited_block
 from featherlane.engine.solver.primal.history import record_iteration, store_diagnostics
 from featherlane.engine.solver.primal.problem import compute_rows_at, trace_of_inertia
 from featherlane.engine.solver.primal.rounding import has_large_gradient, is_rounding
@@ -69,9 +69,9 @@ def sweep_blocks(m, d, sweep, live):
     fall, drift = 0.0, 0.0
     contact_start = d.nrow[0]  # first block of contacts
     if is_scrambled(sweep):
-        order_blocks(d, sweep)  # writes the order that `block_at` reads
-    for place in range(d.dual.ndual[0]):
-        q = block_at(d, sweep, place)
+        order_blocks(d, sweep)  # writes the order that `visited_block` reads
+    for position in range(d.dual.ndual[0]):
+        q = visited_block(d, sweep, position)
         if q < contact_start:
             b, D, lo, hi = d.primal.row_v[q], d.row_D[q], d.row_lo[q], d.row_hi[q]
             block_fall, block_drift = update_row_force(d, q, b, D, lo, hi, live)

@@ -14,7 +14,7 @@ moves with S_j (smooth_rates.py).
 Terms.  The place of a body in a contact is 0 for the pushed body, on which the contact's force acts, and 1 for the
 other one, on which its opposite acts.  con_arm[k, place]: from the com of its tree to the contact.  The basis is the
 normal and two tangents, con_basis[k], and with torsional or rolling friction (con_dim > 3) three axes of rotations,
-con_basis[TURN, k]; TURN is an index.  All but the normal are scaled by coefficients of friction.  The record p
+con_basis[ANGULAR, k]; ANGULAR is an index.  All but the normal are scaled by coefficients of friction.  The record p
 (records.py) has for each contact slot k the present force (slot_force), C (slot_curvature), relative motions A and V
 (slot_acceleration, slot_velocity), and (s, -d aref / dr) (slot_slope).  con_motion: accelerations J a of the
 bodies.  p.dg: derivatives of M a + c - tau - J^T f by one coordinate.  con_wrench: minus the changes of the wrench on
@@ -31,7 +31,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.constraint.contact_inertia import contact_inertia_rate
 from featherlane.engine.constraint.surface import bounces
 from featherlane.engine.solver.rows.contacts import contact_forces
-from featherlane.engine.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces
+from featherlane.engine.solver.rows.rows import ANGULAR, body_forces_to_dofs, clear_body_forces
 from featherlane.engine.spatial.motion import at_point
 from featherlane.tools.sensitivity.rates.contact_curvature import contact_curvature
 from featherlane.tools.sensitivity.rates.contact_moves import moved_by
@@ -56,7 +56,7 @@ def _force_in_world(d, k, f):
 @kernel
 def _moment_in_world(d, k, moments):
     """Returns the moment in world axes with these components along the rotation axes of contact k."""
-    axis0, axis1, axis2 = d.con_basis[TURN, k].rows
+    axis0, axis1, axis2 = d.con_basis[ANGULAR, k].rows
     return fma(moments[0], axis0, fma(moments[1], axis1, moments[2] * axis2))
 
 
@@ -132,7 +132,7 @@ def along_basis(d, k, for_normal, for_tangents, for_turns):
     if d.con_dim[k] > 1:
         y = Vec3(y.x, dot(tangent1, for_tangents), dot(tangent2, for_tangents))
     if d.con_dim[k] > 3:
-        turns = d.con_basis[TURN, k] @ for_turns
+        turns = d.con_basis[ANGULAR, k] @ for_turns
     return y, turns
 
 

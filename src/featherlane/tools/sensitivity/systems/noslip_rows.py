@@ -4,8 +4,8 @@ Symbols and fields of the record p are those of noslip_rates.py.  Row r is row s
 -1), or direction slip_axis of contact slip_con; f = slip_force, b = slip_bound, y = slip_y; A = J M^-1 J^T is slip_A by
 rows; w_r = M^-1 J_r^T is a field of accelerations, with the motions slip_motion of all bodies.  primal.row_x and
 primal.con_y are x = J a1 - aref, and basis_value(d, con_y, k, i) is component i of contact k: 0 normal, 1 and 2
-tangents, 3 to 5 rotation axes.  The rows of con_basis[k] are the first three directions, those of con_basis[TURN, k]
-the rotation axes; TURN is an index.  con_dim: 1 + number of friction directions.
+tangents, 3 to 5 rotation axes.  The rows of con_basis[k] are the first three directions, those of con_basis[ANGULAR, k]
+the rotation axes; ANGULAR is an index.  con_dim: 1 + number of friction directions.
 Rows of single dofs come first: row k has the entry row_J[k] at the dof row_dof[k].
 row_D, con_D: inverse regularization D of a row or contact, 0 in worlds without it; row_hi: upper bound of a row's
 force; bounded_force: (f, cost) of a row, f = -D x within its bounds.
@@ -15,7 +15,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.inertia.joint_space import solve_factored
 from featherlane.engine.solver.rows.laws import bounded_force
 from featherlane.engine.solver.rows.rows import (
-    TURN,
+    ANGULAR,
     add_contact_force,
     add_contact_moment,
     basis_value,
@@ -80,7 +80,7 @@ def unit_force(d, p, r):
     elif i < 3:  # a tangent
         force = d.con_basis[k].rows[i]
     else:  # a rotation axis
-        moment = d.con_basis[TURN, k].rows[i - 3]
+        moment = d.con_basis[ANGULAR, k].rows[i - 3]
     return force, moment
 
 
