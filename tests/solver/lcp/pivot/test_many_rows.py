@@ -43,6 +43,6 @@ def test_the_factor_is_that_of_rows_one_by_one(before, rng):
     many_rows.append_listed_variables(together, N - before)
     for p in order[before:]:
         add(alone, int(p))
-    for name in ("L", "D", "factor", "slot", "state", "nfactor", "ngap"):
+    for name in ("L", "D", "factor", "factor_row", "state", "nfactor", "ngap"):
         a, b = (getattr(r1.one, name).array for r1 in (together, alone))
         np.testing.assert_allclose(a[: N * 24], b[: N * 24], atol=SAME, err_msg=name)

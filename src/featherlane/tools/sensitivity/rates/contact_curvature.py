@@ -35,12 +35,12 @@ def _set_pyramid_curvature(d, p, k):
     _set_entry(p, k, 0, 2, normal_2)
     _set_entry(p, k, 2, 2, own_2)
     if d.con_dim[k] > 3:
-        # each pushing edge n +- turn adds D to the entry (turn, turn) and the same D to (normal, normal)
-        normal_turns, own_turns = angular_edges_weights(d, k)
+        # each pushing edge n +- axis adds D to the entry (axis, axis) and the same D to (normal, normal)
+        normal_axes, own_axes = angular_edges_weights(d, k)
         for i in range(3):
-            _set_entry(p, k, 0, 3 + i, normal_turns[i])
-            _set_entry(p, k, 3 + i, 3 + i, own_turns[i])
-            normal = normal + own_turns[i]
+            _set_entry(p, k, 0, 3 + i, normal_axes[i])
+            _set_entry(p, k, 3 + i, 3 + i, own_axes[i])
+            normal = normal + own_axes[i]
     _set_entry(p, k, 0, 0, normal)
 
 

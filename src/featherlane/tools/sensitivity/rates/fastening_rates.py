@@ -12,7 +12,7 @@ For a body beyond dof k, with V, A its velocity and acceleration and v the veloc
 
 Coordinates of derivatives are POSITION, VELOCITY or ACCELERATION of one dof.  `changes` of a body are the tuple
 (displacement, dV, dA) for a unit of the coordinate, motions at the com of the body's tree.  An error is 3 rows: the
-anchors' distance, and for welds also the rotation.  In the record p (records.py), dof_carried = zeta and dof_rate = w
+anchors' distance, and for welds also the rotation.  In the record p (records.py), dof_zeta = zeta and dof_w = w
 of each dof, and the column dg has the derivatives of M a + c - tau - J^T f.  cvel = V and cacc = A of each body.
 
 Imported: anchor, the point of equality e on side 0 or 1, and fastened_body, the body there; weld_turn, (R, turn,
@@ -48,7 +48,7 @@ def _vector(q):
 @kernel
 def _body_changes(m, d, p, b, k, by):
     """Returns (displacement, dV, dA) of body b for a unit of dof k's position, velocity or acceleration `by`."""
-    # the table of the file's docstring, with zeta = dof_carried and w = dof_rate
+    # the table of the file's docstring, with zeta = dof_zeta and w = dof_w
     still = Motion(zeros(6))
     displacement, dV, dA = still, still, still
     if is_before(m, k, b):
@@ -57,9 +57,9 @@ def _body_changes(m, d, p, b, k, by):
             displacement = S
             eta = cross_motion(before_joint(m, d, k, d.cvel, d.qvel), S)
             dV = eta + cross_motion(S, V)
-            dA = p.dof_carried[k] + (cross_motion(eta, V) + cross_motion(S, d.cacc[b]))
+            dA = p.dof_zeta[k] + (cross_motion(eta, V) + cross_motion(S, d.cacc[b]))
         elif by == VELOCITY:
-            dV, dA = S, p.dof_rate[k] + cross_motion(S, V)
+            dV, dA = S, p.dof_w[k] + cross_motion(S, V)
         else:
             dA = S
     return displacement, dV, dA
@@ -76,7 +76,7 @@ def _moved_anchor(m, d, b, point, changes):
 
 
 @kernel
-def _moved_turn(m, d, e, changes1, changes2):
+def _moved_rotation_error(m, d, e, changes1, changes2):
     """Returns the `Turn` of weld e, the rate and the acceleration of its rotation error, with changes as tangents.
 
     changes1, changes2: (displacement, dV, dA) of the bodies on side 0 and 1.
@@ -138,7 +138,7 @@ def _add_column(m, d, p, k, e, dof, by):
     at2 = _moved_anchor(m, d, b2, anchor(m, d, e, side=1), changes2)
     # (E, E', E'') of the anchors, and with a weld also of the rotation error `twist`, which a connect does not use
     error, rate, acceleration = tuple(at1[c] - at2[c] for c in range(3))
-    turn, turn_rate, turn_acceleration = _moved_turn(m, d, e, changes1, changes2)
+    turn, turn_rate, turn_acceleration = _moved_rotation_error(m, d, e, changes1, changes2)
     twist, squared_error = turn.scale * _vector(turn.turn), dot(error, error)
     if is_weld:
         squared_error = squared_error + dot(twist, twist)

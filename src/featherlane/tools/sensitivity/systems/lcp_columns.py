@@ -40,7 +40,7 @@ from featherlane.tools.sensitivity.columns.system import Stages, System, columns
 from featherlane.tools.sensitivity.rates.contact_moves import STEP, contact_moves
 from featherlane.tools.sensitivity.rates.coordinates import copy, difference_quotient
 from featherlane.tools.sensitivity.rates.records import KNOWN, NEAREST
-from featherlane.tools.sensitivity.systems.lcp_cone import sort_cones, turn_side
+from featherlane.tools.sensitivity.systems.lcp_cone import project_side_on_cones, sort_cones
 from featherlane.tools.sensitivity.systems.lcp_rates import LCP_RATES
 from featherlane.tools.sensitivity.systems.lcp_rows import (
     compare_rows,
@@ -311,7 +311,9 @@ def _solve_column(m, d, p, s):
             p.row_dx[r] = where(p.row_free[r] > 0.0, p.row_dx[r], d.lcp.dx[r])
     else:
         if has_cones(m):
-            turn_side(d, p)  # sliding friction on a cone: projects the right-hand side on the cone's tangent
+            project_side_on_cones(
+                d, p
+            )  # sliding friction on a cone: projects the right-hand side on the cone's tangent
         solve_system(d, p)
         follow_normals(d, p, normals=p.row_dx, first=0)
     # `accelerate_by_rows` computes qacc = qacc_step + Mh^-1 J^T x, here with derivatives in place of values

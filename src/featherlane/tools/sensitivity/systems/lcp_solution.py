@@ -20,7 +20,7 @@ Source: R. Cottle, J.-S. Pang, R. Stone, "The Linear Complementarity Problem" (1
 from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.sparse.unsymmetric import dense_rows, factor_unsymmetric, solve_unsymmetric
 from featherlane.engine.solver.lcp.sweep.projection import in_cone, mu_of
-from featherlane.tools.sensitivity.systems.lcp_cone import nearest_on_cones, turn_system
+from featherlane.tools.sensitivity.systems.lcp_cone import nearest_on_cones, project_system_on_cones
 from featherlane.tools.sensitivity.systems.switching import FAR
 
 
@@ -149,7 +149,7 @@ def form_system(m, d, p, follows, cones):
                         p.row_matrix[start + j], p.row_slope[j], p.row_matrix[start + normal]
                     )
     if cones:
-        turn_system(d, p)
+        project_system_on_cones(d, p)
     for i in range(n):
         free, start = p.row_free[i] > 0.0, i * n
         for j in range(n):
