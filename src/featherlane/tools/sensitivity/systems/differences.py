@@ -12,7 +12,7 @@ things are differenced, p at fixed accelerations, g at those that follow a predi
 The record p (records.py) has the inputs and outputs of one column, the derivatives by one coordinate: at, its index
 (positions by dof, then velocities, activations, controls); follow, the predicted rate of the acceleration; dg, dp,
 dact, the derivatives of g, of the correction p, and of the next activations; point_g, point_p: g and p at a displaced
-point.  In kernels `correction` is the correction p, because p is the record.  qacc is a, qacc_step is a*.
+point.  In kernels `correction` is p of the formulas, because p is the record.  qacc is a, qacc_step is a*.
 K: matrix of the implicit integrator, with K a* on the left of its equation.  multiply_euler and the others compute
 K x; multiply_euler returns the mask of worlds where K is not M.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
@@ -121,7 +121,10 @@ def _place_bodies(m, d, p):
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
 def _residual_at_point(m, d, p, step, overflow):
-    """point_g, point_p <- g and correction of a point displaced by step; overflow: what `compute_position` returned there."""
+    """point_g, point_p <- g and the correction of a point displaced by step.
+
+    overflow: what `compute_position` returned there.
+    """
     _follow_prediction(m, d, p, step)
     _store_residual(m, d, p, overflow, p.point_g, p.point_p)
 

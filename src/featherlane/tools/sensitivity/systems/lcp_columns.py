@@ -311,9 +311,8 @@ def _solve_column(m, d, p, s):
             p.row_dx[r] = where(p.row_free[r] > 0.0, p.row_dx[r], d.lcp.dx[r])
     else:
         if has_cones(m):
-            project_side_on_cones(
-                d, p
-            )  # sliding friction on a cone: projects the right-hand side on the cone's tangent
+            # sliding friction on a cone: projects the right-hand side on the cone's tangent
+            project_side_on_cones(d, p)
         solve_system(d, p)
         follow_normals(d, p, normals=p.row_dx, first=0)
     # `accelerate_by_rows` computes qacc = qacc_step + Mh^-1 J^T x, here with derivatives in place of values
