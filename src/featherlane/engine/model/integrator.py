@@ -65,7 +65,7 @@ advance = Choice(_nothing, _number)  # (m, d): writes the next state
 start = Choice(_nothing, _number)  # (m, d): stores the first of several accelerations
 reads_inertia = Choice(_no, _number)  # (m): whether `advance` reads M
 has_moment = Choice(_no, _number)  # (m): whether a step's acceleration differs from the instantaneous one
-to_the_moment = Choice(_nothing, _number)  # (m, d): sets qacc to the instantaneous acceleration
+convert_to_continuous = Choice(_nothing, _number)  # (m, d): sets qacc to the instantaneous acceleration
 has_metric = Choice(_no, _number)  # (m): whether the constraint solve is the time step, in the integrator's metric
 
 
@@ -99,6 +99,6 @@ def register(scheme: Scheme) -> None:
         reads_inertia.add(n, scheme.reads_inertia)
     if scheme.moment is not None:
         has_moment.add(n)
-        to_the_moment.add(n, scheme.moment)
+        convert_to_continuous.add(n, scheme.moment)
     if scheme.has_metric:
         has_metric.add(n)

@@ -167,8 +167,8 @@ def _kutta_rate(m, g, r, u):
     ratio = ne / fmax(nn, TINY)
     # l by_l^T collects the terms l ((q - q^2 ne / nn) e)^T and -ne l e^T
     by_l = Vec3(e[i] * fma(-q[i] * q[i], ratio, q[i] - ne) for i in range(3))
-    turn = 2.0 * ne * (_outer(e, n) - _outer(n, e))
-    return factor * (_outer(l, by_l) + (turn + _diagonal(-ne * excess)))
+    antisymmetric = 2.0 * ne * (_outer(e, n) - _outer(n, e))
+    return factor * (_outer(l, by_l) + (antisymmetric + _diagonal(-ne * excess)))
 
 
 @kernel
