@@ -19,7 +19,7 @@ a displaced pose may list the same contacts in other slots: slot_at[k] is the sl
                               and rotation of the frame (rows 4 to 6); body 1 is fixed, body 2 moves
     slot_spin[k]              spin of the frame about its normal, for each axis of a rotation of the whole scene
 Imported: moving_body(m, b), b or 0 if body b cannot move; frame_of(n), the frame of a normal n by the world's axes;
-turning_tangent(n, t), the vector whose product with a rotation is the spin of this frame about n; collision, contacts
+spin_of_frame(n, t), the vector whose product with a rotation is the spin of this frame about n; collision, contacts
 d.con_* at the poses geom_xpos and geom_xmat.  con_present: 1 in worlds that have the detected contact.
 Bodies 1 and 2 of a slot are slot_carrier[k, 0] and [k, 1].  A slot without a candidate pair (NO_CANDIDATE) has a
 contact that the caller gave: it is not detected, and does not move.
@@ -27,7 +27,7 @@ contact that the caller gave: it is not detected, and does not move.
 
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.collision import collision
-from featherlane.engine.collision.frame import frame_of, turning_tangent
+from featherlane.engine.collision.frame import frame_of, spin_of_frame
 from featherlane.engine.collision.user_contacts import NO_CANDIDATE
 from featherlane.engine.solver.rows.rows import moving_body
 from featherlane.engine.spatial.motion import at_point
@@ -304,7 +304,7 @@ def _set_spins(m, d, p, n):
         if _pair_moves(m, p, k):
             normal, tangent, _ = p.slot_own[k].orientation.rows
             if p.slot_cand[k] != NO_CANDIDATE:  # the frame of a contact given by the caller does not turn
-                spin = turning_tangent(normal, tangent)  # valid for tangents that follow from the normal
+                spin = spin_of_frame(normal, tangent)  # valid for tangents that follow from the normal
                 strays = 1 if any_(not_(_follows_normal(p, k))) else strays
             spin = spin - normal  # minus the normal's component of the rotation
         p.slot_spin[k] = spin
