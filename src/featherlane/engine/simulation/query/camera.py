@@ -159,7 +159,7 @@ def camera_tiles(m, d, b, p, thread, tile):
     if p.coloured:
         store_light_frames(m, d, p)
     # address of the colours of this world: float64, 8 bytes each
-    colours = p.colours + 8 * p.colour_stride * (b.place[tile * width(b)] // p.number)
+    colours = p.colours + 8 * p.colour_stride * (b.call_position[tile * width(b)] // p.number)
     i, near, far = p.camera, d.camera.clip[0], d.camera.clip[1]
     R, size = d.cam_xmat[i], (p.image_width, p.image_height)
     # a packet is packet_width pixels wide, one per lane, row by row; a block is block_width packets wide

@@ -133,8 +133,8 @@ def scan_tiles(m, d, b, p, thread, tile):
     if p.vertical:
         store_half_extents(m, d, p)
     d.ray.exclude[0] = 1.0 * (object_body(m, kind, i) if p.excluded == -2 else p.excluded)  # -2: the body of the object
-    # number of rays of the worlds before: place of the tile's first lane is nstep W times the number of these worlds
-    before = p.nray * (b.place[tile * W] // (b.nstep * W))
+    # number of rays of the worlds before: position of the tile's first lane is nstep W times the number of these worlds
+    before = p.nray * (b.call_position[tile * W] // (b.nstep * W))
     # height that a ray without a hit reports: the number behind the BUNDLE bounds
     miss = read_lane(doubles(d, p.bundle), BUNDLE, 0)
     for s in range(b.nstep):  # packets

@@ -147,7 +147,7 @@ class Plan:
             for thread, (w, own) in enumerate(zip(self.workspaces, self.own, strict=True)):
                 record = next(r for r in (w.record, w.rows.record, *own) if r.layout is t.layout)
                 tiles[thread, k] = address(record.arrays[t.field])
-        arrays = {"order": self.order, "place": self.place, "tile_address": tiles.reshape(-1)}
+        arrays = {"order": self.order, "call_position": self.place, "tile_address": tiles.reshape(-1)}
         columns = {
             "row": [address(t.array) for t, _ in everything],
             "count": [t.array[0, 0].size if per_step else t.array[0].size for t, per_step in everything],

@@ -218,10 +218,10 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
             for c in range(n):
                 take_column(m, d, p, c, damped)  # da, dq, dv, dact
                 for k in range(first_output, report):
-                    write_rows(b, b.place, thread, tile, k, first + c)
+                    write_rows(b, b.call_position, thread, tile, k, first + c)
     else:
         p.report[KNOWN] = 0.0
-    write_rows(b, b.place, thread, tile, report, s=0)
+    write_rows(b, b.call_position, thread, tile, report, s=0)
 
 
 formula_steps = in_each_tile("formula_steps", formula_steps_of_tile)
