@@ -119,7 +119,7 @@ TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
     "fastenings": (formulas, "add_fastenings", lambda whole: nothing),
     "fluid": (formulas, "subtract_fluid_velocity", lambda whole: nothing),
     "turning in a fluid": (formulas, "subtract_fluid_position", lambda whole: nothing),
-    "what the integrator takes off": (differences, "_set_lag", lambda whole: nothing),
+    "what the integrator takes off": (differences, "_set_correction", lambda whole: nothing),
 }
 
 

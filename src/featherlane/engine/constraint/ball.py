@@ -53,9 +53,9 @@ def write_ball_limit(m, d, k, adr, j, axis, dist, present):
 
 @kernel
 def write_ball_limits(m, d, k, adr):
-    """Writes the limits of balls to rows from k on, entries from adr on; returns the next row and the next entry.
+    """Writes the limits of balls, r = max(range) - angle >= 0, to rows from k on, entries from adr on.
 
-    The larger entry of the range bounds the angle.
+    Returns the next row and the next entry.
     Source: MuJoCo's documentation, "XML reference", body/joint/range.
     """
     for j in range(m.njnt):

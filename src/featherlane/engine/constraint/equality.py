@@ -280,7 +280,9 @@ def moves_any(d, adr, n, present):
 
 @kernel
 def write_fastening_rows(m, d, k, adr, n, e, present):
-    """Writes rows from k on: equality e, a connect (3 rows) or weld (6).  Returns the mask of worlds that have them.
+    """Writes rows from k on: equality e, a connect (p_1 - p_2 = 0) or weld (also its rotation error is 0).
+
+    Returns the mask of worlds that have them.
 
     adr, n: first entry and entries per row; present: mask of worlds in which e is active.  If no dof moves the two
     bodies relative to each other, a world has no rows: D would be unbounded.

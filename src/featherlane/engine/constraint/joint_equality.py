@@ -44,9 +44,9 @@ def joint_equality_error(m, d, e):
 
 @kernel
 def write_joint_equality(m, d, k, adr, e, present):
-    """Writes the Jacobian of row k, entries from adr on, for equality e of two joints, or of one and a constant.
+    """Writes the Jacobian of row k for equality e, r = q_1 - f(q_2): 1 at joint 1's dof and -f'(q_2) at joint 2's.
 
-    J is 1 at joint 1's dof and -slope at joint 2's.  present: mask of worlds in which e is active.
+    adr: its first entry.  present: mask of worlds in which e is active.
     Returns (error, A, number of entries); the caller stores the error and D.
     """
     n = list_joint_dofs(m, d, adr, e)

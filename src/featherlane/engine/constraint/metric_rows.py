@@ -48,9 +48,9 @@ def _write_metric_row(d, k, adr, J, dof, first, n, s):
 
 @kernel
 def write_metric_rows(m, d, k, adr):
-    """Writes metric rows from k on, entries from adr on: of tendons, then of actuators that do not act on joints.
+    """Writes a row with cost 1/2 s (J a)^2 for each tendon and each actuator not on a joint: the term s J^T J of Mhat.
 
-    An actuator has one row per output.  Returns the next row.
+    Rows from k on, entries from adr on; an actuator has one row per output.  Returns the next row.
     """
     if has_metric(m):
         if has_tendon_metric(m):

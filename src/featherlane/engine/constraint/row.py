@@ -114,7 +114,9 @@ def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
 
 @kernel
 def write_joint_limits(m, d, k, j, shortest):
-    """Writes rows from k on: limits of joint j that are within the margin in any world.  Returns the next row.
+    """Writes rows from k on: the limits q - lower >= 0 and upper - q >= 0 of joint j that are within the margin.
+
+    In worlds beyond the margin, a row that another world has is absent.  Returns the next row.
 
     shortest: least time constant [s], of `shortest_timeconst`.
     """

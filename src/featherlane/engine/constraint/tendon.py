@@ -51,8 +51,10 @@ def tendon_inverse_inertia(m, d, k, i):
 # ---- friction loss ---------------------------------------------------------------------------------------------------
 @kernel
 def write_tendon_friction(m, d, k, adr, i, present):
-    """Writes row k, its entries from adr on: the friction loss of tendon i.  Returns the number of entries.
+    """Writes row k: the friction loss |f| <= frictionloss along tendon i, aref = -B J v.  Returns the number of
+    entries.
 
+    adr: its first entry.
     present: mask of worlds that have the row.
     """
     n, present = store_tendon_jacobian(m, d, adr, i, sign=1.0, present=present)
@@ -102,8 +104,9 @@ def write_tendon_limit(m, d, k, adr, i, sign, dist, present):
 
 @kernel
 def write_tendon_limits(m, d, k, adr):
-    """Writes rows from k on, entries from adr on: limits within the margin in any world.
+    """Writes the limits l - lower >= 0 and upper - l >= 0 of tendon lengths l that are within the margin in any world.
 
+    Rows from k on, entries from adr on.
     Returns the next row and the next entry.
     """
     for i in range(m.ntendon):

@@ -138,7 +138,10 @@ def visit_edge(d, q, dim, e, R, live):
 
 @kernel
 def visit_pyramid(m, d, k, q, sweep, live):
-    """Updates the edges of contact k, block q, in ROUNDS rounds; returns the cost's decrease and the drift."""
+    """Minimises the dual cost over the edge forces f_e >= 0 of contact k, block q; returns (its decrease, the drift).
+
+    ROUNDS rounds of Gauss-Seidel: one edge after the other, f_e <- max(f_e - y_e / a_e, 0) (`visit_edge`).
+    """
     dim = d.con_dim[k]
     n_edges = force_count(m, d, k)
     R = regularisation_or_huge(d.con_D[k])
@@ -222,7 +225,10 @@ def ray_length(d, q, dim, R, Rt):
 
 @kernel
 def move_along_ray(d, q, dim, R, Rt, live):
-    """Moves an elliptic contact's force along its ray, at most to the tip of the cone; returns the cost's decrease."""
+    """Minimises the dual cost along the ray f + t r through an elliptic contact's force f; returns its decrease.
+
+    r is the force itself, whose tip is at t = -1, or at f = 0 a ray of `store_ray`, along which t >= 0.
+    """
     held = d.dual.block_force[0] > TOUCHING  # mask of worlds with a normal force
     fall = 0.0
     store_ray(d, q, dim, R, Rt, held)  # writes dual.block_ray
@@ -263,7 +269,10 @@ def solve_friction(d, q, dim, R, Rt, live):
 
 @kernel
 def visit_cone(m, d, k, q, live):
-    """Updates the forces of elliptic contact k, block q, in ROUNDS rounds; returns the cost's decrease and drift."""
+    """Minimises the dual cost over the force of elliptic contact k, block q; returns (its decrease, the drift).
+
+    ROUNDS rounds: along the ray through the force, then over the friction t with |t| <= f_0 at fixed normal force f_0.
+    """
     contact = d.contact[k]
     dim = contact.dim
     R, Rt = regularisation_or_huge(contact.D), regularisation_or_huge(contact.Dt)
@@ -282,7 +291,7 @@ def visit_cone(m, d, k, q, live):
 
 @kernel
 def visit_contact(m, d, k, q, sweep, live):
-    """Updates block q of contact k; returns the cost's decrease and the drift."""
+    """Minimises the dual cost over the forces of contact k, block q; returns (its decrease, the drift)."""
     if has_edges(m, d, k):
         fall, drift = visit_pyramid(m, d, k, q, sweep, live)
     elif d.con_dim[k] > 1:

@@ -87,7 +87,7 @@ def solve_edge_pair(d, q, dim, i, live):
 
 @kernel
 def solve_cone_friction(d, q, dim, live):
-    """Updates the friction of an elliptic contact, block q, without R; returns the cost's decrease."""
+    """Minimises 1/2 f^T A f + f^T y over friction |t| <= f_0 of an elliptic contact, block q; returns the decrease."""
     for c in range(dim):
         d.dual.block_force[c] = d.dual.f[q, c]
     fall = solve_friction(d, q, dim, R=0.0, Rt=0.0, live=live)  # updates dual.block_force
@@ -107,7 +107,10 @@ def has_force(m, d, k, q):
 
 @kernel
 def solve_contact_friction(m, d, k, q, live):
-    """Updates the friction of contact k, block q; returns the cost's decrease."""
+    """Minimises 1/2 f^T A f + f^T y over the friction of contact k, block q; returns the decrease.
+
+    The normal force is fixed.
+    """
     dim = d.con_dim[k]
     fall = 0.0
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change

@@ -62,7 +62,7 @@ PATIENCE = 4.0  # consecutive sweeps without progress, after which a world ends
 # ---- all blocks ----------------------------------------------------------------------------------------------------
 @kernel
 def sweep_blocks(m, d, sweep, live):
-    """Sweeps once over all blocks; returns (fall, drift): the cost's decrease, and the drift of all forces.
+    """Minimises the dual cost over one block of forces after the other, all once; returns (its decrease, the drift).
 
     sweep: its number.  live: mask of worlds that continue.  Writes: dual.f, dual.z.
     """
@@ -92,7 +92,10 @@ def extrapolate_force(d, q, e, beta):
 
 @kernel
 def extrapolate_contact(m, d, k, q, beta):
-    """Extrapolates the forces of contact k, block q, and projects them to the cone."""
+    """f <- P(f + beta (f - f_old)) for the forces f of contact k, block q; P: projection to the admissible forces.
+
+    Edges of a pyramid, and a contact without friction, have f >= 0; an elliptic cone has |friction| <= f_0, f_0 >= 0.
+    """
     n = force_count(m, d, k)
     for e in range(n):
         d.dual.f[q, e] = extrapolate_force(d, q, e, beta)

@@ -143,7 +143,7 @@ def regularisation_or_zero(D):
 # ---- forces at a point ---------------------------------------------------------------------------------------------
 @kernel
 def primal_contact_force(m, d, k, e, s):
-    """Returns force number e of contact k in the primal problem, at primal.con_y.
+    """Returns f(x), force number e of contact k in the primal problem, at x = J a - aref in primal.con_y.
 
     e: number of an edge of a pyramid, else direction of the basis.
     s: `friction_factor` of the contact, used if e is a friction direction of an elliptic cone.
@@ -302,7 +302,7 @@ def add_scalar_gap(m, d, k, unused, total):
 
 @kernel
 def add_contact_gap(m, d, k, unused, total):
-    """Returns `total` plus the duality gap of the forces of contact k: the sum over its rows or edges."""
+    """Returns `total` plus the duality gap of contact k: the sum over its rows of (f - f(x)) (x + R (f + f(x)) / 2)."""
     q = contact_block(d, k)
     s = friction_factor(m, d, k)
     gap = 0.0

@@ -95,7 +95,7 @@ def store_contact_column(d, k, i, e, n, dim):
 
 @kernel
 def whiten_block(m, d, dof_start, n, row_start, dim):
-    """Whitens all `dim` rows of a block, from dual.Y[row_start] on, with n dofs, dual.dof[dof_start ...].
+    """Y <- J L^-1 D^-1/2 of the `dim` rows of a block, from dual.Y[row_start] on, with n dofs, dual.dof[dof_start ...].
 
     Three rows at once, as L is then read once for them.
     Reads:  primal.search = D^-1/2.
@@ -154,7 +154,7 @@ def build_row_block(m, d, k, dof_start, row_start):
 
 @kernel
 def build_contact_block(m, d, k, dof_start, row_start):
-    """Builds the block of contact k; returns its number of dofs."""
+    """Computes Y = J L^-1 D^-1/2 and A = Y Y^T of the block of contact k; returns its number of dofs."""
     c = d.contact[k]
     q = contact_block(d, k)
     dim = d.con_dim[k]

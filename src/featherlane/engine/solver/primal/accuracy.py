@@ -107,7 +107,7 @@ def add_opposing_edges(d, k, i, J_n, J_e, y_n, y_e):
 
 @kernel
 def add_opposing_pyramid(m, d, k, c):
-    """Adds the edges of contact k at column c of its Jacobian to primal.terms and contested."""
+    """Adds |J f| and J^2 D of the edges of contact k, at column c of its Jacobian, to primal.terms and contested."""
     i, J, y = d.hessian.pair_dof[c], d.hessian.pair_J[c], d.primal.con_y[k]
     # edges between the normal and both tangents, then those between the normal and the rotation axes
     for e in unrolled(range(1, 3)):
@@ -122,7 +122,7 @@ def add_opposing_pyramid(m, d, k, c):
 
 @kernel
 def add_opposing_cone(m, d, k, c, forces, moments):
-    """Adds the rows of contact k at column c of its Jacobian to primal.terms and primal.contested.
+    """Adds |J f| and J^2 D of the rows of contact k, at column c of its Jacobian, to primal.terms and contested.
 
     forces: along normal and tangents; moments: about the rotation axes.  Without friction, there is only the normal
     row.
@@ -143,7 +143,7 @@ def add_opposing_cone(m, d, k, c, forces, moments):
 
 @kernel
 def add_opposing_contact(m, d, k):
-    """Adds the rows of contact k to primal.terms and primal.contested, column by column of its Jacobian."""
+    """Adds |J f| and J^2 D of the rows of contact k to primal.terms and contested, column by column of its Jacobian."""
     forces, moments = contact_forces(m, d, k)
     for c in range(store_pair_jacobian(m, d, k)):  # writes hessian.pair_dof, pair_J; returns the number of columns
         if has_pyramids(m) and d.con_dim[k] > 1:

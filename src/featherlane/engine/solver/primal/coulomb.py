@@ -276,9 +276,9 @@ def has_solved(m, d, scale, residual, proximal, is_law, stalled, hopeless):
 
 @kernel
 def coulomb_newton(m, d):
-    """Iterates until every world has solved the law: qacc, qfrc_constraint, row forces, iterations and residual.
+    """Solves M a = f0 + J^T f with Coulomb's law f(J a - aref) in every world; also forces, iterations and residual.
 
-    Each world solves a sequence of problems, the last of which is the law.
+    Each world solves a sequence of problems of stiffness s <= 1, the last of which, s = 1, is the law.
     Numbers of each world:
         stiffness: s of its problem, 1 of the law.  proximal: mask of worlds with proximal problems.
         residual: norm of its problem's residual.  start_residual: that at the problem's start.

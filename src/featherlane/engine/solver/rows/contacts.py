@@ -62,7 +62,7 @@ def cone_forces(m, d, k, con_y):
 
 @kernel
 def add_contact_costs(m, d, con_y, cost):
-    """Returns cost plus the costs of all contacts at con_y."""
+    """Returns cost plus the sum over all contacts of their cost c(y) at y = con_y."""
     if has_pyramids(m):
         for k in range(d.ncon_slot[0]):
             _, contact_cost = pyramid_forces(d, k, con_y)
@@ -152,7 +152,7 @@ def store_contact_forces(m, d):
 # ---- along a line --------------------------------------------------------------------------------------------------
 @kernel
 def add_contact_slopes(m, d, a, g, h):
-    """Returns (g, h) plus the first and second derivative of the cost of all contacts at step length a."""
+    """Returns (g, h) plus first and second derivative by the step length a of all contacts' cost at con_y + a con_z."""
     if has_pyramids(m):
         for e in range(d.primal.nslot[0]):
             k = d.primal.slot[e]

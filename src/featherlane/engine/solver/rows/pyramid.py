@@ -63,9 +63,10 @@ def add_push_slope(x, v, g, h):
 
 @kernel
 def pyramid_slope(d, k, a):
-    """Returns (first, second derivative along the step, over D) of the cost of contact k's edges at step length a.
+    """Returns (g, h), first and second derivative by the step length a of contact k's cost over D: edges n +- t_i.
 
-    Without friction, they are those of its single row.  Turning edges are not included.
+    g = sum of x v, h = sum of v^2 over the edges with x < 0, x = J (qacc + a p) - aref and v = J p of an edge.  Without
+    friction, they are those of its single row.  Angular edges are not included.
     """
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
@@ -81,7 +82,7 @@ def pyramid_slope(d, k, a):
 
 @kernel
 def angular_edges_slope(d, k, a):
-    """Returns (first, second derivative, over D) of the cost of the angular edges at step length a."""
+    """Returns (g, h) of `pyramid_slope` for the angular edges: n +- rotation axis i."""
     y = fma(a, d.primal.con_z[k][0], d.primal.con_y[k][0])
     v = d.primal.con_z[k][0]
     v_angular = d.primal.con_z[ANGULAR, k]

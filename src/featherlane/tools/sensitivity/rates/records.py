@@ -45,7 +45,7 @@ SWEEPS = 16  # of the no-slip solver, whose accelerations are kept for all colum
 
 SIZES = (
     size("rate_steps", "1: compute derivatives of the next state, 0: of accelerations only"),
-    size("rate_lag", "1: the call provides derivatives of M a* - K a*"),
+    size("differences_p", "1: the call provides derivatives of M a* - K a*"),
     size("nslipmax", "capacity: rows of friction of the no-slip solver"),
 )
 
@@ -70,7 +70,7 @@ RATES = Layout(
         _scratch.rows(Vec3, "dof_lift", "nv", "kg", "gravity-compensated first moment of the descendants"),
         _scratch.real("dof_stiffness", "nv", "N/m, N m/rad", "stiffness of springs, actuators, limits of this dof"),
         _scratch.real("dof_net_damping", "nv", "N s/m, N m s/rad", "damping of dampers, actuators, rows of this dof"),
-        _scratch.real("dof_lag_damping", "nv", "N/m, N m/rad", "derivative of the implicit damping force over -h"),
+        _scratch.real("dof_implicit_damping", "nv", "N/m, N m/rad", "derivative of the implicit damping force over -h"),
         _scratch.real("dof_curvature", "nv", "kg, kg m^2", "derivative of limits and dry friction by acceleration"),
         # of each tendon and each general row
         _scratch.real("ten_force", "ntendon", "N", "tension of springs, dampers, actuators, limits and dry friction"),
@@ -87,7 +87,7 @@ RATES = Layout(
         # of the columns that are solved together
         _scratch.int("panel_at", f"{PANEL}", "1", "coordinates of the columns solved together"),
         _scratch.rows(Vec4, "panel_acceleration", "nv", "m/s^2, rad/s^2", "derivatives of the acceleration"),
-        _scratch.rows(Vec4, "panel_lag", "nv", "N, N m", "derivatives of the integrator's correction p"),
+        _scratch.rows(Vec4, "panel_dp", "nv", "N, N m", "derivatives of the integrator's correction p"),
         _scratch.rows(Vec4, "panel_step", "nv", "m/s^2, rad/s^2", "derivatives of the integrator's acceleration"),
         _scratch.real("panel_act", f"na {PANEL}", "1", "derivatives of the next activations"),
         # of each body

@@ -22,7 +22,7 @@ from the root down to k
 The axes of one ball move each other: there the last term is omitted.  Forces f^c are net: contact forces, which move
 along with a body, are subtracted, and contact_rates.py computes their remaining changes.
 
-The same pass also computes the forces of a second field of accelerations, x per dof, without velocities ("lag": x is
+The same pass also computes the forces of a second field of accelerations, x per dof, without velocities ("field": x is
 what the integrator subtracts, qacc - a*, solution.py).  Names in the record p (records.py): dof_zeta = zeta,
 dof_eta_angular = angular part of eta (its linear part does no work in B), dof_w = w, dof_field_zeta = zeta for x,
 dof_momentum = I^c S, dof_drag = B^c^T S, dof_force = I^c zeta + B^c eta, dof_damping_force = I^c w + B^c S,
@@ -46,7 +46,7 @@ from featherlane.tools.sensitivity.rates.paths import shares_quaternion
 
 @kernel
 def _move_body(m, d, p, i, x):
-    """Computes motions of body i from those of its parent, its forces, and zeta, eta, w of its dofs.
+    """Computes v, a and f = I a + v x* I v of body i, from its parent's, and zeta, eta, w of its dofs.
 
     x: accelerations of the second field, by dof.
     Reads:  cvel, cacc, body_field of the parent.   Writes: cvel, cacc, cfrc, crb_rate (B_i), body_field,
@@ -54,7 +54,7 @@ def _move_body(m, d, p, i, x):
     """
     parent, first_joint = m.body_parentid[i], m.body_jntadr[i]
     # motions before the joint: velocity, acceleration, acceleration of the second field
-    vel, acc, lag = d.cvel[parent], d.cacc[parent], p.body_field[parent]
+    vel, acc, field = d.cvel[parent], d.cacc[parent], p.body_field[parent]
     for j in range(first_joint, first_joint + m.body_jntnum[i]):
         first, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
@@ -67,30 +67,30 @@ def _move_body(m, d, p, i, x):
                 p.dof_field_zeta[k] = zeros(6)
             vel = moved_along(vel, Vec3(d.qvel[first : first + 3]))
             acc = moved_along(acc, Vec3(d.qacc[first : first + 3]))
-            lag = moved_along(lag, Vec3(x[first : first + 3]))
+            field = moved_along(field, Vec3(x[first : first + 3]))
             first += 3
         end = first + 3 if has_quaternion(kind) else first + 1
-        # motions behind the joint: v + sum of S qvel, a + sum of (S qacc + (v x S) qvel), lag + sum of S x; all axes of
-        # a ball use the motion before the ball
-        next_vel, next_acc, next_lag = vel, acc, lag
+        # motions behind the joint: v + sum of S qvel, a + sum of (S qacc + (v x S) qvel), field + sum of S x; all axes
+        # of a ball use the motion before the ball
+        next_vel, next_acc, next_field = vel, acc, field
         for k in range(first, end):
             S = d.cdof[k]
             eta = cross_motion(vel, S)
             p.dof_zeta[k] = cross_motion(acc, S) + cross_motion(vel, eta)
             p.dof_eta_angular[k] = eta.angular
-            p.dof_field_zeta[k] = cross_motion(lag, S)
+            p.dof_field_zeta[k] = cross_motion(field, S)
             next_acc = fma(d.qacc[k], S, fma(d.qvel[k], eta, next_acc))
-            next_vel, next_lag = fma(d.qvel[k], S, next_vel), fma(x[k], S, next_lag)
+            next_vel, next_field = fma(d.qvel[k], S, next_vel), fma(x[k], S, next_field)
         velocity_sum = vel + next_vel  # w = (v + v_after) x S
         for k in range(first, end):
             p.dof_w[k] = cross_motion(velocity_sum, d.cdof[k])
-        vel, acc, lag = next_vel, next_acc, next_lag
+        vel, acc, field = next_vel, next_acc, next_field
     d.cvel[i] = vel
     d.cacc[i] = acc
-    p.body_field[i] = lag
+    p.body_field[i] = field
     I = d.cinert[i]
     d.cfrc[i] = I @ acc + cross_force(vel, I @ vel)  # f = I a + v x* I v
-    p.body_field_force[i] = I @ lag
+    p.body_field_force[i] = I @ field
     d.crb_rate[i] = inertia_rate(I, vel)
 
 
@@ -120,7 +120,7 @@ def inward_pass(m, d, p):
         parent, first = body.parentid, body.dofadr
         # the stage crb does not write a leaf's composite inertia, which equals its own inertia
         I = d.crb[i] if body.lastchild > 0 else d.cinert[i]
-        force, lag_force = d.cfrc[i], p.body_field_force[i]
+        force, field_force = d.cfrc[i], p.body_field_force[i]
         for k in range(first, first + body.dofnum):
             S, eta = d.cdof[k], p.dof_eta_angular[k]
             p.dof_momentum[k] = I @ S
@@ -132,7 +132,7 @@ def inward_pass(m, d, p):
             p.dof_field_force[k] = I @ p.dof_field_zeta[k]
         if parent > 0:  # no dof needs the sums of the world
             d.cfrc[parent] += force
-            p.body_field_force[parent] += lag_force
+            p.body_field_force[parent] += field_force
             d.crb_rate[parent] += d.crb_rate[i]
 
 
@@ -143,26 +143,26 @@ def position_column(m, d, p, k):
     Both must be 0 before: only the dofs in row k of D are written.
     """
     S, i = d.cdof[k], m.dof_bodyid[k]
-    force, lag_force = p.dof_force[k], p.dof_field_force[k]
+    force, field_force = p.dof_force[k], p.dof_field_force[k]
     # S x* f^c: change of the forces that move along with the outer bodies
     carried = force + cross_force(S, d.cfrc[i])
-    lag_carried = lag_force + cross_force(S, p.body_field_force[i])
+    field_carried = field_force + cross_force(S, p.body_field_force[i])
     rowadr, diagonal = m.D_rowadr[k], m.D_diag[k]
     # dofs j between k and the root: S_j . (I^c zeta_k + B^c eta_k + S_k x* f^c)
     for c in range(diagonal):
         j = m.D_colind[rowadr + c]
         T = d.cdof[j]
         if shares_quaternion(m, j, k):  # axes of one ball
-            p.dg[j], p.dp[j] = dot(T, force), dot(T, lag_force)
+            p.dg[j], p.dp[j] = dot(T, force), dot(T, field_force)
         else:
-            p.dg[j], p.dp[j] = dot(T, carried), dot(T, lag_carried)
-    p.dg[k], p.dp[k] = dot(S, force), dot(S, lag_force)
+            p.dg[j], p.dp[j] = dot(T, carried), dot(T, field_carried)
+    p.dg[k], p.dp[k] = dot(S, force), dot(S, field_force)
     # dof k moves dof j: (I^c S_j) . zeta_k + (B^c^T S_j) . eta_k
-    zeta, eta, lag = p.dof_zeta[k], p.dof_eta_angular[k], p.dof_field_zeta[k]
+    zeta, eta, field = p.dof_zeta[k], p.dof_eta_angular[k], p.dof_field_zeta[k]
     for c in range(diagonal + 1, m.D_rownnz[k]):
         j = m.D_colind[rowadr + c]
         momentum = p.dof_momentum[j]
-        p.dg[j], p.dp[j] = dot(momentum, zeta) + dot(p.dof_drag[j], eta), dot(momentum, lag)
+        p.dg[j], p.dp[j] = dot(momentum, zeta) + dot(p.dof_drag[j], eta), dot(momentum, field)
 
 
 @kernel

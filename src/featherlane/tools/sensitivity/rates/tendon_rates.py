@@ -249,7 +249,10 @@ def _add_dJ_of_row(m, d, p, r, k):
 
 @kernel
 def add_tendon_position_column(m, d, p, k):
-    """dg += derivatives of tendons' and separate rows' forces by the position of dof k."""
+    """dg += J^T (k dl + b dJ v + ...) - dJ^T F of tendons and general rows, by the position of dof k.
+
+    k, b, F: stiffness, damping and tension of each tendon, or of each row (see the file's docstring).
+    """
     _add_tendons(m, d, p, k, p.ten_stiffness)
     for i in range(m.ntendon):
         if not is_fixed(m, i):

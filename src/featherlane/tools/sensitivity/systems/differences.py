@@ -161,7 +161,7 @@ def _subtract_lower(m, d, b, p, thread, tile, s, scale):
 
 
 _residual_columns = difference_columns(compute_position, _residual_at_point, _keep_upper, _subtract_lower)
-_lag_columns = difference_columns(_place_bodies, _correction_at_point, _keep_upper, _subtract_lower)
+_correction_columns = difference_columns(_place_bodies, _correction_at_point, _keep_upper, _subtract_lower)
 
 
 @stage(p=COLUMNS)
@@ -181,7 +181,7 @@ residual_columns = in_each_tile("residual_columns", residual_columns_of_tile)
 
 
 @stage(p=COLUMNS)
-def lag_columns_of_tile(m, d, b, p, thread, tile):
+def correction_columns_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the integrator's correction p: central differences.
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
@@ -190,10 +190,10 @@ def lag_columns_of_tile(m, d, b, p, thread, tile):
     Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
-    _lag_columns(m, d, b, p, thread, tile)
+    _correction_columns(m, d, b, p, thread, tile)
 
 
-lag_columns = in_each_tile("lag_columns", lag_columns_of_tile)
+correction_columns = in_each_tile("correction_columns", correction_columns_of_tile)
 
 
 @stage(p=COLUMNS)

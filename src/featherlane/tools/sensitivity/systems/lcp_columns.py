@@ -265,7 +265,11 @@ def _least_of_row(d, r, change, size, present, least):
 
 @kernel
 def _solve_first_columns(m, d, b, p):
-    """col_first <- derivatives of the forces row_first; before, it holds those of the slack without friction."""
+    """col_first <- dx = -(A_FF + cfm)^-1 dw_F, derivatives of the forces row_first: F their free rows, without
+    friction.
+
+    Before, col_first holds dw, the derivatives of the slack w at fixed forces.
+    """
     n = d.lcp.n[0]
     sort_rows(d, p, x=p.row_first, loads=p.row_first, w=d.lcp.g, friction=0)
     form_system(m, d, p, follows=0, cones=0)

@@ -54,7 +54,7 @@ def _unbounded_force(d, x, w, i):
 
 @kernel
 def sort_rows(d, p, x, loads, w, friction):
-    """Computes row_free and row_slope of all rows.
+    """Computes row_free (1: lo < x - w / A_ii < hi) and row_slope (+-mu of sliding friction, else 0) of all rows.
 
     Args:
         x, w: forces and slack of all rows.

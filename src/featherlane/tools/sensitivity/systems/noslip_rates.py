@@ -16,7 +16,7 @@ contact, -1: dry friction), slip_axis (its direction in the contact's basis, or 
 slip_bound = b_r, slip_y = (J a1 - aref)_r, slip_change = e_r, slip_size (switching.py), and the derivatives
 slip_dforce, slip_dbound, slip_dy and slip_dchange by one coordinate.  slip_motion: motions of all bodies in the fields
 w_r, slip_zeta: v_r x S of all dofs, slip_momentum: h_r of all bodies, row after row.  PANEL (4) columns are solved
-together (panel.py): panel_at[c], panel_lag[:, c] and panel_acceleration[:, c] are coordinate, dp and da1 of column c,
+together (panel.py): panel_at[c], panel_dp[:, c] and panel_acceleration[:, c] are coordinate, dp and da1 of column c,
 and panel_step[:, c] receives K da*.  slip_A = A and slip_dA are nslip x nslip by rows.  report[KNOWN] is 1 in worlds in
 which all rates have formulas, report[NEAREST] the distance to the next change of the active set, at most FAR.
 `at` is the index of a coordinate: positions by dof, velocities, activations, controls; -1: none.  S = cdof.
@@ -307,7 +307,7 @@ def _add_row_change(m, d, p, at, r):
 
 @kernel
 def _correct_column(m, d, p, c):
-    """panel_lag[:, c] += d(J^T e) of column c of the panel, with da1 in panel_acceleration.
+    """panel_dp[:, c] += d(J^T e) of column c of the panel, with da1 in panel_acceleration.
 
     Scratch: da, product, body_field, con_wrench, slip_*.
     """
@@ -329,7 +329,7 @@ def _correct_column(m, d, p, c):
         _add_row_change(m, d, p, at, r)
     body_forces_to_dofs(m, d, p.product)
     for i in range(m.nv):
-        flat(p.panel_lag)[PANEL * i + c] = flat(p.panel_lag)[PANEL * i + c] + p.product[i]
+        flat(p.panel_dp)[PANEL * i + c] = flat(p.panel_dp)[PANEL * i + c] + p.product[i]
 
 
 @kernel
@@ -337,9 +337,9 @@ def correct_columns(m, d, p):
     """panel_step <- K da* = M da1 + dp + d(J^T e);  panel_acceleration <- M^-1 panel_step: da2, or da* if K is M."""
     if p.nslip[0] > 0:
         for c in range(PANEL):
-            _correct_column(m, d, p, c)  # adds d(J^T e) to dp in panel_lag
+            _correct_column(m, d, p, c)  # adds d(J^T e) to dp in panel_dp
     multiply_joint_space(m, d.M, p.panel_acceleration, p.panel_step)
     for i in range(m.nv):
-        p.panel_step[i] = p.panel_step[i] + p.panel_lag[i]  # K da*
+        p.panel_step[i] = p.panel_step[i] + p.panel_dp[i]  # K da*
         p.panel_acceleration[i] = p.panel_step[i]
     solve_columns(m, d.qLD, d.qLDiagInv, p.panel_acceleration)  # with the factor of M

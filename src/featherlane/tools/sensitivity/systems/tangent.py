@@ -19,7 +19,10 @@ SMALL_ANGLE = 0.3  # below it, a series whose first neglected term is less than 
 
 @kernel
 def right_jacobian(r, x):
-    """Returns J(r) x of the exponential, with series of its two coefficients for angles below SMALL_ANGLE."""
+    """Returns J(r) x = x - (1 - cos t)/t^2 r x x + (t - sin t)/t^3 r x (r x x), t = |r|: the right Jacobian of SO(3).
+
+    Below SMALL_ANGLE the two coefficients are series.
+    """
     tt = dot(r, r)
     t = sqrt(tt)
     small = t < SMALL_ANGLE

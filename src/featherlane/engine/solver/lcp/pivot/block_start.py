@@ -169,7 +169,7 @@ def count_entering(r1, end):
 
 @kernel
 def rebuild_factor(r1):
-    """Rebuilds the factor of the variables that are still BETWEEN.
+    """Factors A_CC again, with C the variables that are still BETWEEN.
 
     The rows before the first gap or variable that is not BETWEEN do not change, and are kept.
     """
@@ -201,7 +201,7 @@ def rebuild_factor(r1):
 
 @kernel
 def update_factor(r1, end):
-    """Updates the factor to the states: removes rows that are no longer BETWEEN, adds variables that are ENTERING."""
+    """Updates the factor of A_CC: variables that are no longer BETWEEN leave C, those ENTERING enter it."""
     leaving = count_leaving(r1)
     if leaving > FEW + r1.one.nfactor[0] // SHARE:
         rebuild_factor(r1)
@@ -229,7 +229,9 @@ def update_factor(r1, end):
 
 @kernel
 def start_with_all(r1, first, end):
-    """Makes variables 0 to end - 1 complementary, given that variables 0 to first - 1 are; returns 1 on success.
+    """Solves the LCP of variables 0 to end - 1, given a solution for 0 to first - 1; returns 1 on success.
+
+    Block pivoting: x_C from w_C = 0, then all variables with x beyond a bound, or w of the wrong sign, change sides.
 
     Reads:  scaled.A, scaled.b, scaled.lo, scaled.hi.
     Writes: scaled.x, scaled.w, one.state, the factor, one.niter.

@@ -155,7 +155,9 @@ def may_end_step(r1, c, best, noise):
 
 @kernel
 def find_step(r1, i, sign, sum_abs_dx, sum_sq_dx):
-    """Returns (step length, its end: DONE, AT_BOUND or the variable that changes sides); the lowest number in a tie.
+    """Returns (t, what ends the step x + t dx: DONE, AT_BOUND or the variable that changes sides); the lowest in a tie.
+
+    t is the first of: w_i = 0 (DONE), x_i at its bound (AT_BOUND), x_j at a bound or w_j = 0 of an earlier variable j.
 
     sum_abs_dx, sum_sq_dx: sums of |dx| and dx^2, from `find_direction`.
     """
@@ -266,7 +268,7 @@ def drive_row(r1, i, noise):
 
 @kernel
 def make_complementary(r1, i):
-    """Makes variable i complementary, and keeps all variables before it so."""
+    """Solves the LCP of variables 0 to i, given a solution for 0 to i - 1: drives x_i until w_i = 0 or a bound."""
     product, sum_of_abs_terms = multiply_row(r1, i)
     b, lo, hi = r1.scaled.b[i], r1.scaled.lo[i], r1.scaled.hi[i]
     w = product - b
@@ -292,10 +294,10 @@ def make_all_complementary(r1, first, end):
 
 
 @kernel
-def solve_part(r1, friction, start):
-    """Makes the variables before friction complementary (friction = 0), or those of friction (friction = 1).
+def solve_variables(r1, friction, start):
+    """Solves the LCP of the variables before friction (friction = 0), or of all (friction = 1).
 
-    friction = 1: the variables before friction are already complementary, and stay so.
+    friction = 1: the variables before friction are already solved, and stay complementary.
     start: BLOCK, all rows at once, or BY_ROWS.
     """
     nconstant, n = r1.one.nconstant[0], r1.one.n[0]
@@ -316,7 +318,9 @@ def solve_part(r1, friction, start):
 
 @kernel
 def principal_pivoting(r1, policy, passes, start):
-    """Solves the problem one.A, one.b, ... of a record.
+    """Solves the LCP w = A x - b, lo <= x <= hi, of a record by principal pivoting, row by row (Dantzig) or in blocks.
+
+    A row has w = 0 between its bounds, w >= 0 at the lower one, w <= 0 at the upper one.
 
     Reads:  one.n, one.findex, one.A, one.b, one.lo, one.hi, one.add; policy FROZEN or CONSISTENT, with at most `passes`
             passes of the friction limits; start BLOCK or BY_ROWS.
@@ -330,10 +334,10 @@ def principal_pivoting(r1, policy, passes, start):
     load_scaled_problem(r1)
     clear_factor_matrix(r1)
     set_zero_solution(r1)
-    solve_part(r1, friction=0, start=start)
+    solve_variables(r1, friction=0, start=start)
     if r1.one.nconstant[0] < n:
         limit_friction(r1)
-        solve_part(r1, friction=1, start=start)
+        solve_variables(r1, friction=1, start=start)
     active_set_passes = 4 * n + 16  # limit; after a regular pivoting there is one pass
     # loosening=1.0: |w| up to once its rounding error counts as 0
     used_passes = refine_active_set(r1, active_set_passes, loosening=1.0)

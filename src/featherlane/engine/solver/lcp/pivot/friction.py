@@ -327,7 +327,7 @@ def set_states_from_x(r1):
 
 @kernel
 def move_to_target_limits(r1, old_mismatch, trials_left, active_set_passes):
-    """Takes a Newton step of the limits, halved until their mismatch (`limit_mismatch`) falls enough.
+    """limits += s (target - limits), a Newton step with s = 1, 1/2, ... until `limit_mismatch` falls enough.
 
     old_mismatch: before the step;  trials_left: trial steps that are left;  active_set_passes: see `settle_friction`.
     Returns (1 if the limits are settled, mismatch, trials_left).
@@ -363,7 +363,7 @@ def restart_by_sweeps(r1, sweeps, active_set_passes):
 
 @kernel
 def settle_friction(r1, passes, active_set_passes):
-    """Iterates friction limits and x until the limits in effect are those that follow from x; returns 1 if they are.
+    """Solves for x and friction limits with limits = mu |x_normal| + add, by damped Newton steps; returns 1 on success.
 
     passes: largest number of trial steps.   active_set_passes: largest number of passes of each `refine_active_set`.
     """

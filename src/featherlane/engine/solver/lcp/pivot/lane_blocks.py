@@ -201,7 +201,10 @@ def free_friction(p, ready):
 
 @kernel
 def solve_sets(p, least, live):
-    """Solves for x of the free rows, then w of the others, in live worlds.  Overwrites lcp.order, lcp.dx, lcp_dx."""
+    """x_C <- A_CC^-1 (b_C - A_CN x_N), w_N <- (A x - b)_N in live worlds: C the free rows, N those at a bound.
+
+    Overwrites lcp.order, lcp.dx, lcp_dx.   least: pivots up to it count as 0.
+    """
     count = list_active_rows(p)
     factor_active_rows(p, count, least)
     find_free_step(p, count)

@@ -162,7 +162,7 @@ def start_apgd(p, cone):
 
 @kernel
 def apgd(p, iterations, cone):
-    """Iterates from lcp.x until every world has converged, at most `iterations` times.
+    """Accelerated projected gradient descent for the LCP, from lcp.x until convergence, at most `iterations` times.
 
     Reads:  the problem; lcp.parameter: tolerance (negative: no test).
     Writes: lcp.x, lcp.w, lcp.status, lcp.residual, lcp.niter; stat_residual if iterations are recorded.
