@@ -32,7 +32,7 @@ LEAST_DAMPING32, COSINE32, DECREASE32, LEAST_STEP32 = 1e-5, 1e-4, 1e-5, 1e-6
 # ---- joints ----------------------------------------------------------------------------------------------------------
 @kernel
 def _clamp_joint(m, d, j):
-    """Moves joint j of the position d.qpos into its limits; a ball's angle is limited."""
+    """qpos <- clamp(qpos, lower, upper) of joint j; of a ball, the angle of its rotation vector is limited."""
     joint = m.joint[j]
     adr, kind = joint.qposadr, joint.type
     if joint.limited:

@@ -46,7 +46,9 @@ def _object_pose(m, d, kind, i):
 
 @kernel
 def _dof_motion(m, d, dof, j, point):
-    """Returns (linear velocity of a point, angular velocity of its body) per unit velocity of `dof`, a DoF of joint j.
+    """Returns (v, w) per unit velocity of `dof`, a DoF of joint j: of a point, and angular of its body.
+
+    A rotation has w = axis, v = axis x (point - anchor), a translation v = axis, w = 0.
 
     The point moves with the joint's body; world axes.
     """

@@ -52,7 +52,7 @@ def _spring_rate(coefficients, x):
 
 @kernel
 def _spring_rates(m, d, j):
-    """Returns (rate of joint j's spring for its first three DoFs, rate for the rotations of a free joint).
+    """Returns entries of K: (rate of joint j's spring for its first three DoFs, rate for rotations of a free joint).
 
     A spring of a ball or of a free joint has the same rate in every direction, at the length of the deflection.
     """

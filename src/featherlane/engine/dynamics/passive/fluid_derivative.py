@@ -245,7 +245,7 @@ def _add_box(m, d, i, mask):
 
 @kernel
 def _add_ellipsoid(m, d, i, g, dissipative, mask):
-    """Adds the rates of geom g to the matrix crb_drag of body i, in worlds of the mask.
+    """crb_drag += d(wrench)/d(motion) of the fluid on geom g, a matrix of body i, in worlds of the mask.
 
     dissipative: only drag and resistance, without added mass and lift.
     """
