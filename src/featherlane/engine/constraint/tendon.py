@@ -51,8 +51,7 @@ def tendon_inverse_inertia(m, d, k, i):
 # ---- friction loss ---------------------------------------------------------------------------------------------------
 @kernel
 def write_tendon_friction(m, d, k, adr, i, present):
-    """Writes row k: the friction loss |f| <= frictionloss along tendon i, aref = -B J v.  Returns the number of
-    entries.
+    """Writes row k: the friction loss |f| <= frictionloss along tendon i, aref = -B J v; returns its number of entries.
 
     adr: its first entry.
     present: mask of worlds that have the row.

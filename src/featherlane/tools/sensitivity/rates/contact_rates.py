@@ -71,8 +71,7 @@ def _wrench(d, k, side, f, moment):
 
 @kernel
 def contact_laws(m, d, p, shortest):
-    """Computes for each contact f, C = -df/dy, (s, -d aref / dr), A and V; subtracts its wrenches from cfrc of its
-    bodies.
+    """Computes f, C = -df/dy, (s, -d aref / dr), A, V of each contact; subtracts its wrenches from cfrc of its bodies.
 
     shortest: the smallest allowed time constant of a solref [s].
     Writes: slot_curvature, slot_force, slot_acceleration, slot_velocity, slot_slope of p; cfrc.

@@ -48,8 +48,7 @@ from featherlane.tools.sensitivity.systems.solution import compute_position
 # ---- values at a point -----------------------------------------------------------------------------------------------
 @kernel
 def _set_correction(m, d, p, acceleration, correction):
-    """correction <- the correction p = M a - K a*, a: `acceleration`, a*: qacc_step; 0 unless the integrator is
-    implicit.
+    """correction <- p = M a - K a*, a: `acceleration`, a*: qacc_step; 0 unless the integrator is implicit.
 
     Writes: product = M a, force = K a*.
     """

@@ -265,8 +265,7 @@ def _least_of_row(d, r, change, size, present, least):
 
 @kernel
 def _solve_first_columns(m, d, b, p):
-    """col_first <- dx = -(A_FF + cfm)^-1 dw_F, derivatives of the forces row_first: F their free rows, without
-    friction.
+    """col_first <- dx = -(A_FF + cfm)^-1 dw_F, derivatives of the forces row_first; F: their free rows, no friction.
 
     Before, col_first holds dw, the derivatives of the slack w at fixed forces.
     """

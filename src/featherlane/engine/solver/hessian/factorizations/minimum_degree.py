@@ -106,8 +106,7 @@ def eliminate_tree(d1, t):
 
 @stage
 def order_trees(m1, d1):
-    """Computes the elimination order: graph.order lists the trees, graph.position[t] is the number of tree t in the
-    list.
+    """Computes the elimination order: graph.order lists the trees, graph.position[t] is the number of tree t in it.
 
     Afterwards, row t of graph.bits is the row of t in the factor: the neighbours of t when it was eliminated.
     Reads:  graph.bits (ngraph, ngraphword).

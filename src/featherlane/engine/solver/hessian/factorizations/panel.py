@@ -28,8 +28,7 @@ FREE = 6  # dofs of a free body, the tree of most piles: its rows have separate 
 # ---- offsets of rows and columns ------------------------------------------------------------------------------------
 @kernel
 def list_row_trees(d1, t, adr):
-    """Lists the trees in the row of t in graph.col from adr on, sorted by their position in the order; returns how
-    many.
+    """Lists the trees in the row of t in graph.col from adr on, sorted by position in the order; returns how many.
 
     The trees are the neighbours of t in graph.bits, WORD_BITS of them in a word (minimum_degree.py).
     """

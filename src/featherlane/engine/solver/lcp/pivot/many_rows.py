@@ -139,8 +139,7 @@ def subtract_factor_rows(r1, lane, count):
 
 @kernel
 def finish_group_row(r1, i, count, inverse):
-    """Turns row i of the group from one of D L^T, its pivot on the diagonal, into a row of L^T; its variable is
-    BETWEEN.
+    """Converts row i of the group, of D L^T with the pivot on the diagonal, to L^T; its variable is BETWEEN.
 
     Entries behind the diagonal are multiplied by `inverse` = 1 / pivot; the other entries of the eight become 0.
     Writes: one.L, one.D (`inverse`), one.factor_row, one.state.
