@@ -30,10 +30,8 @@ from featherlane.engine.model.pair import CAPSULE_BOX, CAPSULE_CAPSULE, CONVEX, 
 # per colliding geom; with fewer pairs, validating the list saves so little that building it costs 10 steps
 LEAST_PAIRS = 7
 AHEAD = 12  # steps that a geom may continue at its current velocity, in addition to both below
-DISPLACEMENT, ROTATION = (
-    0.03,
-    0.02,
-)  # allowed change of each coordinate, relative to the bounding radius; of each cosine
+# allowed change of each coordinate, relative to the bounding radius; of each cosine
+DISPLACEMENT, ROTATION = 0.03, 0.02
 # upper bounds of the motion of a point: changes of three coordinates by at most 1 move it by sqrt(3), changes of six
 # cosines by at most 1 move it by sqrt(18) bounding radii
 ALL_AXES, ALL_COSINES = 1.75, 4.25

@@ -67,8 +67,7 @@ def factor_unsymmetric(rows, dense, A, inverse):
             diagonal_i = diagonal(rows, dense, i)
             U_ik = A[diagonal_i + k - i]
             for c in range(nancestors):
-                # row i has its r ancestors at the positions of row k; entry (i, j) of a descendant j is j - i after (i,
-                # i)
+                # row i has its r ancestors at the positions of row k; a descendant j of i is j - i after the diagonal
                 e = diagonal_i - r + c if c <= r else diagonal_i + ancestor(rows, dense, k, c) - i
                 A[e] = fma(-U_ik, A[row_k + c], A[e])
 

@@ -17,9 +17,9 @@ Names
     contacts      `has_edges`: the forces are those of a pyramid's edges; `force_count`: their number; `basis_force`:
                   the force along a vector of the basis; `basis_value`: such a component of a field like con_warm
     D, Dt         1 / R of a row, and of the friction rows of an elliptic contact; lo, hi: bounds of the force
-    decrease, drift   decrease of the cost in a sweep, and sum of (f_new - f_start) (f_start - f_old) over all forces:
-                      it is
-                  negative if the sweep opposes their last change
+    decrease      of the cost in a sweep
+    drift         sum of (f_new - f_start) (f_start - f_old) over all forces: negative if the sweep opposes their last
+                  change
     primal        `compute_rows_at(m, d, a, x, y)` stores J a - aref in x (scalar rows) and y (contacts);
                   `evaluate_at_forces` returns (cost, gradient norm) of the primal problem at the acceleration that
                   dual.f produces

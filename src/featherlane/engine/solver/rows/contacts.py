@@ -91,8 +91,8 @@ def add_basis_force(d, k, f):
 @kernel
 def add_basis_moments(d, k, moments):
     """Adds moments on the pushed body, about the rotation axes of contact k, to con_wrench of both bodies."""
-    turn0, turn1, turn2 = d.con_basis[ANGULAR, k].rows
-    add_contact_moment(d, k, fma(moments[0], turn0, fma(moments[1], turn1, moments[2] * turn2)))
+    axis0, axis1, axis2 = d.con_basis[ANGULAR, k].rows
+    add_contact_moment(d, k, fma(moments[0], axis0, fma(moments[1], axis1, moments[2] * axis2)))
 
 
 @kernel

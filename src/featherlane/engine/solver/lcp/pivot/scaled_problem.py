@@ -164,7 +164,7 @@ def multiply_row(r1, i):
 
 @kernel
 def rounding_of_w(r1, end):
-    """Returns the rounding error of w in places 0 to end - 1: ROUNDING (sum |x| + max |b|), for |A_ij| up to 1."""
+    """Returns the rounding error of w of variables 0 to end - 1: ROUNDING (sum |x| + max |b|), for |A_ij| up to 1."""
     blocks = (end + 7) // 8
     x8, b8, sum8 = eights(r1.scaled.x), eights(r1.scaled.b), eights(r1.one.sum)
     sums, maxima = fabs(x8[0]), fabs(b8[0])
