@@ -219,7 +219,7 @@ def change_of_motion(d, k, side, change, angular, pos):
 
 @kernel
 def moved_rows(m, d, p, k, side, S, j):
-    """Returns changes of contact k if S, the axis of dof j, moves the body on that side (or BOTH).
+    """Returns dy of contact k, y = J a - aref, if S, the axis of dof j, moves the body on that side (or BOTH).
 
     Returns: (dy along normal and tangents, dy along the rotation axes, result of `displaced_contact`).
     """

@@ -80,7 +80,7 @@ def sort_rows(d, p, x, loads, w, friction):
 
 @kernel
 def nearest_switch(d, x, loads, w, size, cones):
-    """Returns the distance to the next change of the set of free rows, relative to the size of the forces, at most FAR.
+    """Returns the distance to the next change of the free rows: min |x_i - w_i / A_ii - bound| / size, at most FAR.
 
     Args:
         x, w: forces and slack of all rows.

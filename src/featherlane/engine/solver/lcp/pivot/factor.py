@@ -259,7 +259,7 @@ def update_rows_behind(r1, leaving):
 
 @kernel
 def refactor(r1):
-    """Rebuilds the factor without gaps; its rows keep their order.  Overwrites one.rhs."""
+    """Computes the factor L D L^T of A_CC again, without gaps; its rows keep their order.  Overwrites one.rhs."""
     nfactor = r1.one.nfactor[0]
     clear_factor(r1)
     for k in range(nfactor):

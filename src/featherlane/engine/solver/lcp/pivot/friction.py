@@ -242,7 +242,7 @@ def move_slipping(r1, count):
 
 @kernel
 def solve_slipping(r1):
-    """Solves for the slipping limits and x_C together, with the side of every row fixed.
+    """Solves w_C = 0 and x_N = +-(mu |x_normal| + add) for x_C and the slipping rows N, with all sides fixed.
 
     Reads and writes: scaled.lo, scaled.hi, scaled.x.   Scratch: rows of one.L that the factor does not use.
     """

@@ -76,7 +76,7 @@ def step_cone(p, k, count, t):
 
 @kernel
 def projected_step(p, t, cone):
-    """Sets lcp.target = x+ and lcp.dx = d = x+ - y, the projected step of length t from y."""
+    """lcp.target <- x+ = P(y - t D^-1 (A y - b)), lcp.dx <- d = x+ - y: the projected step of length t from y."""
     # normals first, as the limits of friction rows alone follow them; cones with their normal
     for k in range(p.lcp.n[0]):
         if p.lcp.findex[k] < 0:
