@@ -7,7 +7,12 @@ import pytest
 
 from dynamics.test_tree_factor import LAW, WIDTH, pattern, views
 from featherlane.engine.dynamics.inertia.joint_space import factor, inertia_rows
-from featherlane.engine.dynamics.sparse.half_solve import SparseRows, half_solve_column, half_solve_rows, place_dofs
+from featherlane.engine.dynamics.sparse.half_solve import (
+    SparseRows,
+    half_solve_column,
+    half_solve_rows,
+    store_dof_positions,
+)
 from oracles import smooth
 
 
@@ -38,7 +43,7 @@ def whitened(factored, J, dofs, scaled=1):
     y[first:] = J.reshape(-1, WIDTH)
     L, scale, rows = views(L, np.sqrt(inverse), y)
     block = SparseRows(rows, first, at, start, n, np.full(model.nv, -1))
-    place_dofs(block)
+    store_dof_positions(block)
     half_solve_rows(inertia_rows(model), L, scale, block, scaled, count=len(J))
     return y[first:].reshape(J.shape)
 

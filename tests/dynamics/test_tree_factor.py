@@ -60,8 +60,8 @@ def factor_by_rows(n, adr, nnz, col, A, inverse, x):
 
 
 @pytest.mark.parametrize("name", ["all joints", "humanoid", "arm", "quadruped"])
-@pytest.mark.parametrize("own", [0, 1])
-def test_column_and_row_factorizations_are_bitwise_equal(name, own):
+@pytest.mark.parametrize("own_diagonal", [0, 1])
+def test_column_and_row_factorizations_are_bitwise_equal(name, own_diagonal):
     model, A, f = pattern(name)
     n, adr, nnz, col = model.nv, model.M_rowadr, model.M_rownnz, model.M_colind
     by_rows, x, inverse = A.copy(), f.copy(), np.zeros((n, WIDTH))
@@ -69,11 +69,11 @@ def test_column_and_row_factorizations_are_bitwise_equal(name, own):
     factor_by_rows(n, adr, nnz, col, *rows)
     # with a separate diagonal, the matrix's diagonal is not read
     source, y, D = A.copy(), f.copy(), A[adr + nnz - 1]
-    if not own:
+    if not own_diagonal:
         source[adr + nnz - 1] = np.nan
     by_columns = np.zeros_like(A)
     system = System(*views(source, by_columns, D, y), inertia=1)
-    factor_columns(inertia_rows(model), 0, system, own, reduce=1)
+    factor_columns(inertia_rows(model), 0, system, own_diagonal, reduce=1)
     expand_columns(inertia_rows(model), *system[1:4], most=4)
     for one, other in ((by_rows, by_columns), (inverse, D), (x, y)):
         np.testing.assert_array_equal(one, other)
@@ -114,7 +114,7 @@ def test_listed_column_and_row_factorizations_are_bitwise_equal(links, rng):
         rows = views(L, inverse, x)
         if listed:
             # rows: the factor, 1 / D, the column
-            factor_columns(pattern, 1, System(rows[0], *rows, inertia=0), own=1, reduce=1)
+            factor_columns(pattern, 1, System(rows[0], *rows, inertia=0), own_diagonal=1, reduce=1)
             expand_columns(pattern, *rows, most=4)
         else:
             factor_by_rows(n, adr, nnz, col, *rows)
@@ -145,7 +145,7 @@ def test_panels_on_the_pattern_of_the_inertia_matrix_equal_single_columns(name, 
     n, rows = model.nv, inertia_rows(model)
     (X, together), (_, product) = panel(rng, n), panel(rng, n)
     source, factor, D, spare = views(A, np.zeros_like(A), *np.zeros((2, n, WIDTH)))
-    factor_columns(rows, 0, System(source, factor, D, spare, inertia=1), own=1, reduce=0)
+    factor_columns(rows, 0, System(source, factor, D, spare, inertia=1), own_diagonal=1, reduce=0)
     multiply_symmetric(rows, source, together, product)
     reduce_columns(rows, 0, factor, together)
     expand_columns(rows, factor, D, together, most=2)
@@ -164,7 +164,7 @@ def test_panels_on_listed_rows_equal_single_columns(links, rng):
     rows, A = listed_pattern(rng, links)
     n = rows.n
     factor, D, spare = views(A, *np.zeros((2, n, WIDTH)))
-    factor_columns(rows, 1, System(factor, factor, D, spare, inertia=0), own=1, reduce=1)
+    factor_columns(rows, 1, System(factor, factor, D, spare, inertia=0), own_diagonal=1, reduce=1)
     X, together = panel(rng, n)
     reduce_columns(rows, 1, factor, together)
     expand_columns(rows, factor, D, together, most=2)

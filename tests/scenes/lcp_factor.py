@@ -24,7 +24,7 @@ def start(problem):
     r1 = one_record(problem)
     for prepare in (
         scaled_problem.order_rows,
-        scaled_problem.load_places,
+        scaled_problem.load_scaled_problem,
         factor.clear_factor_matrix,
         scaled_problem.set_zero_solution,
     ):
@@ -42,16 +42,16 @@ def add(r1, p):
     """Inserts place p into the factor."""
     if r1.one.nfactor[0] == factor.eights_per_row(r1) * 8:
         factor.refactor(r1)
-    factor.gather_matrix_row(r1, p, r1.one.turn)
-    factor.substitute_forward(r1, r1.one.turn)
-    factor.append_factor_row(r1, p, r1.one.turn, factor.pivot_of(r1, p, r1.one.turn))
+    factor.gather_matrix_row(r1, p, r1.one.rhs)
+    factor.substitute_forward(r1, r1.one.rhs)
+    factor.append_factor_row(r1, p, r1.one.rhs, factor.pivot_of(r1, p, r1.one.rhs))
     r1.one.state[p] = scaled_problem.BETWEEN
 
 
 def fill(r1):
     """Inserts all places but 8 into the factor, which is then full until it loses its gaps."""
     for p in (*range(N), 2, 4, 6):
-        if r1.one.slot[p] >= 0:
+        if r1.one.factor_row[p] >= 0:
             factor.remove_row(r1, p)
         add(r1, p)
     factor.remove_row(r1, 8)
@@ -60,10 +60,10 @@ def fill(r1):
 
 def solution(r1, b):
     """Returns x of the factor's rows for w = -b, by place."""
-    r1.place.w.array[:N] = -b
+    r1.scaled.w.array[:N] = -b
     factor.gather_negative_w(r1)
-    factor.substitute_forward(r1, r1.one.turn)
-    factor.substitute_backward(r1, r1.one.turn, r1.one.y)
+    factor.substitute_forward(r1, r1.one.rhs)
+    factor.substitute_backward(r1, r1.one.rhs, r1.one.y)
     x, members = np.zeros(N), r1.one.factor.array[: r1.one.nfactor[0]]
     x[members[members >= 0]] = r1.one.y.array[: r1.one.nfactor[0]][members >= 0]
     return x

@@ -97,7 +97,7 @@ def kept(whole: Callable) -> Callable:
 TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
     "mass matrix": (preparation, "outward_pass", at_rest),
     "Coriolis": (formulas, "velocity_column", lambda whole: nothing),
-    "axes of a ball": (smooth_rates, "turns_with", kept),
+    "axes of a ball": (smooth_rates, "shares_quaternion", kept),
     "gravity compensation": (formulas, "subtract_lift", lambda whole: nothing),
     "distance": (contact_rates, "moved_by", without(0)),
     "point": (contact_rates, "moved_by", without(1)),
@@ -115,11 +115,11 @@ TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
     "rate of that damping": (formulas, "is_implicit", lambda whole: lambda m: False),
     "tangent of rotations": (tangent, "quaternion_tangent", flat),
     "equalities": (tendon_rates, "_add_rows", lambda whole: nothing),
-    "bending tendons": (tendon_rates, "_add_bend_of_tendon", lambda whole: nothing),
+    "bending tendons": (tendon_rates, "_add_dJ_of_tendon", lambda whole: nothing),
     "fastenings": (formulas, "add_fastenings", lambda whole: nothing),
     "fluid": (formulas, "subtract_fluid_velocity", lambda whole: nothing),
     "turning in a fluid": (formulas, "subtract_fluid_position", lambda whole: nothing),
-    "what the integrator takes off": (differences, "_set_lag", lambda whole: nothing),
+    "what the integrator takes off": (differences, "_set_correction", lambda whole: nothing),
 }
 
 

@@ -21,14 +21,14 @@ from featherlane.engine.lanes.values import Row
 from featherlane.engine.model.enums import BIAS_DCMOTOR
 from featherlane.engine.simulation.world.data import ready
 from featherlane.engine.solver.rows import cone, coulomb, laws, pyramid
-from featherlane.engine.solver.rows.rows import TURN
+from featherlane.engine.solver.rows.rows import ANGULAR
 from featherlane.engine.spatial.types import Vec3
 from featherlane.engine.spatial.vector import norm3
 from scenes import actuators, fluids
 
 N = 2000  # worlds
 CLOSE = 1e-13  # relative to the largest term: a rounding error for each of about 20 operations, with cancellation
-BASIS = [(0, 0), (0, 1), (0, 2), ((TURN, 0), 0), ((TURN, 0), 1), ((TURN, 0), 2)]  # n, two tangents, three turns
+BASIS = [(0, 0), (0, 1), (0, 2), ((ANGULAR, 0), 0), ((ANGULAR, 0), 1), ((ANGULAR, 0), 2)]  # n, t_1, t_2, axes
 UNITS = [Vec3(*(1.0 if i == j else 0.0 for j in range(3))) for i in range(3)]
 
 
@@ -38,7 +38,7 @@ def values(x):
 
 def sample(rng):
     """Returns con_y of a contact of dimension 6, near and far from the borders of the cone's zones."""
-    y = {0: rng.normal(size=(3, N)), (TURN, 0): rng.normal(size=(3, N))}
+    y = {0: rng.normal(size=(3, N)), (ANGULAR, 0): rng.normal(size=(3, N))}
     y[0][0] *= rng.choice([0.1, 1.0, 5.0], N)
     return {k: Vec3(*map(values, v)) for k, v in y.items()}
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.engine.solver.free_bodies import mark_touched, turn_free_bodies
+from featherlane.engine.solver.free_bodies import accelerate_untouched_bodies, mark_touched
 from oracles.uncompiled import call
 from scenes.touching import touching
 
@@ -82,7 +82,7 @@ def test_untouched_free_bodies_turn_with_their_gyroscopic_derivatives(s, rng):
     s.a["dof_touched"][v, 2] = 1.0
     before = rng.normal(size=s.a["qacc"].shape)
     s.a["qacc"][...] = before
-    call(turn_free_bodies, s.m, s.d)
+    call(accelerate_untouched_bodies, s.m, s.d)
     mass, inertia = s.model.body_mass[2], s.model.body_inertia.reshape(-1, 3)[2]
     for lane in range(s.width):
         f, w = s.a["qfrc_step"][v : v + 6, lane], s.a["qvel"][v + 3 : v + 6, lane]
@@ -103,5 +103,5 @@ def test_other_integrators_mark_nothing():
     s.a["dof_touched"][...] = 7.0
     s.a["qacc"][...] = 3.0
     call(mark_touched, s.m, s.d)
-    call(turn_free_bodies, s.m, s.d)
+    call(accelerate_untouched_bodies, s.m, s.d)
     assert (s.a["dof_touched"] == 7.0).all() and (s.a["qacc"] == 3.0).all()

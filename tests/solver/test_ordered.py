@@ -9,9 +9,9 @@ from featherlane.engine.simulation.step.forward import forward
 from featherlane.engine.simulation.tile.workspace import Workspace
 from featherlane.engine.solver.hessian.factorizations.minimum_degree import WORD_BITS, count_in_model_order, order_trees
 from featherlane.engine.solver.hessian.factorizations.panel import (
+    allocate_panels,
     expand_panels,
     factor_panels,
-    place_panels,
     reduce_panels,
 )
 
@@ -67,7 +67,7 @@ def enter_panels(model, a, H):
         rows[:, : len(own)] = H[np.ix_(own, own)]
         for e in range(a["graph.rowadr"][t], a["graph.rowadr"][t] + a["graph.rownnz"][t]):
             other = dofs(model, a["graph.col"][e])[::-1]
-            rows[:, a["graph.colplace"][e] :][:, : len(other)] = H[np.ix_(own, other)]
+            rows[:, a["graph.colstart"][e] :][:, : len(other)] = H[np.ix_(own, other)]
         eights = rows.reshape(len(own), -1, 8).transpose(1, 0, 2)
         a["panel.values"][a["panel.adr"][t] :][: rows.size] = eights.ravel()
 
@@ -81,7 +81,7 @@ def test_panels_solve_like_a_dense_matrix(count):
     a["panel.values"][...] = np.nan  # nothing of an earlier world remains
     enter_graph(workspace, pairs)
     workspace.run(order_trees)
-    workspace.run(place_panels)
+    workspace.run(allocate_panels)
     enter_panels(model, a, H)
     tree = model.dof_treeid
     at = a["panel.start"][tree] + model.tree_dofadr[tree] + model.tree_dofnum[tree] - 1 - np.arange(model.nv)
@@ -116,7 +116,7 @@ def test_an_order_holds_every_tree_once_with_the_fill_in_that_it_makes():
     pairs, workspace = coupled(model.ntree, rng, 1.1), Workspace(model, 1)
     enter_graph(workspace, pairs)
     workspace.run(order_trees)
-    workspace.run(place_panels)
+    workspace.run(allocate_panels)
     a = workspace.arrays
     order = a["graph.order"][: model.ntree]
     assert sorted(order) == list(range(model.ntree))
@@ -140,7 +140,7 @@ def test_chains_are_ordered_without_fill_in():
     pairs, workspace = [(t, t - 1) for t in range(1, model.ntree)], Workspace(model, 1)
     enter_graph(workspace, pairs)
     workspace.run(order_trees)
-    workspace.run(place_panels)
+    workspace.run(allocate_panels)
     assert workspace.arrays["graph.rownnz"][: model.ntree].sum() == len(pairs)
 
 

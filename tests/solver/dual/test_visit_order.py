@@ -4,11 +4,11 @@ import numpy as np
 
 from featherlane.engine.solver.dual.visit_order import (
     PERIOD,
-    block_at,
     block_hash,
     is_scrambled,
     mix_hash,
     order_blocks,
+    visited_block,
 )
 from oracles.uncompiled import call, record
 
@@ -44,7 +44,7 @@ def blocks(keep=None, again=()):
 def order(d, names, sweep):
     if call(is_scrambled, sweep):
         call(order_blocks, d, sweep)
-    return [names[call(block_at, d, sweep, place)] for place in range(len(names))]
+    return [names[call(visited_block, d, sweep, place)] for place in range(len(names))]
 
 
 def test_every_block_is_visited_once_and_some_sweeps_are_scrambled():

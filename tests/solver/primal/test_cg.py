@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.engine.solver.primal.cg import ETA, cg, hager_zhang_beta, precondition, turn_search
+from featherlane.engine.solver.primal.cg import ETA, cg, hager_zhang_beta, precondition, update_direction
 from oracles.uncompiled import call, record
 from scenes.touching import each, touching, vectors
 
@@ -43,7 +43,7 @@ def test_a_search_direction_updates_its_rows_and_keeps_the_gradient(rng):
     call(precondition, s.m, s.d)
     Mg = np.array([np.linalg.solve(q.M, x) for q, x in zip(s.problems, g.T, strict=True)]).T
     assert np.abs(s.a["primal.Mgrad"][: s.nv] - Mg).max() <= EXACT * np.abs(Mg).max()
-    call(turn_search, s.m, s.d, beta[0])
+    call(update_direction, s.m, s.d, beta[0])
     expected = beta[0] * p - Mg
     assert np.abs(s.a["primal.search"][: s.nv] - expected).max() <= EXACT * np.abs(expected).max()
     np.testing.assert_array_equal(s.a["primal.grad_old"][: s.nv], g)

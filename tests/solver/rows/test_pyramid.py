@@ -5,14 +5,14 @@ import pytest
 
 from featherlane.engine.solver.rows.pyramid import (
     add_push_slope,
+    angular_edges_force,
+    angular_edges_slope,
+    angular_edges_switch,
+    angular_edges_weights,
     edge_pair_force,
     pyramid_force,
     pyramid_weights,
     smallest_edge,
-    turning_force,
-    turning_slope,
-    turning_switch,
-    turning_weights,
 )
 from oracles.uncompiled import call, record
 
@@ -72,18 +72,18 @@ def test_four_edges_of_two_tangents(rng):
 def test_edges_of_torsional_and_rolling_friction(dim, rng):
     d, E, n = contact(dim, rng), edge_matrix(dim - 3), dim - 3
     y, z, D = turning(d.primal.con_y.array, dim), turning(d.primal.con_z.array, dim), d.con_D.array[1]
-    f, t, c = call(turning_force, d, 1, d.primal.con_y)
+    f, t, c = call(angular_edges_force, d, 1, d.primal.con_y)
     F, C = pushing(E, D, y)
     close([f, *t[:n]], F)
     assert not np.any(t[n:])
     close(c, C)
 
     a, x, v = 0.7, E @ (y + 0.7 * z), E @ z
-    close(call(turning_slope, d, 1, a), [(np.minimum(x, 0) * v).sum(0), ((x < 0) * v * v).sum(0)])
-    np.testing.assert_array_equal(call(turning_switch, d, 1, a), ((E @ y < 0) != (x < 0)).sum(0))
+    close(call(angular_edges_slope, d, 1, a), [(np.minimum(x, 0) * v).sum(0), ((x < 0) * v * v).sum(0)])
+    np.testing.assert_array_equal(call(angular_edges_switch, d, 1, a), ((E @ y < 0) != (x < 0)).sum(0))
 
     W = np.einsum("ea,ew,eb->abw", E, D * (E @ y < 0), E)
-    between, own = call(turning_weights, d, 1)
+    between, own = call(angular_edges_weights, d, 1)
     close(between[:n], W[0, 1:])
     close(own[:n], W[range(1, dim - 2), range(1, dim - 2)])
     assert not np.any([*between[n:], *own[n:]])

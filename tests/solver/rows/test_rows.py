@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from featherlane.engine.solver.rows.rows import (
+    ANGULAR,
     PAIRED,
     REACHED,
-    TURN,
     add_contact_force,
     add_contact_moment,
     body_forces_to_dofs,
     clear_body_forces,
+    compute_angular_rows,
     compute_body_motions,
     compute_contact_rows,
-    compute_turn_rows,
     list_live_slots,
     list_slots,
     moving_body,
@@ -46,7 +46,7 @@ def test_rows_of_contacts_equal_those_of_their_points(s, rng):
     for k in range(s.a["ncon_slot"][0]):
         call(compute_contact_rows, s.d, k, w.con_motion, s.d.primal.con_y)
         if s.a["con_dim"][k] > 3:
-            call(compute_turn_rows, s.d, k, w.con_motion, s.d.primal.con_y)
+            call(compute_angular_rows, s.d, k, w.con_motion, s.d.primal.con_y)
     for k, lane in present(s):
         expected = contact_jacobian(s, lane, k) @ v[:, lane]
         assert np.abs(s.a["primal.con_y"][basis_rows(s, k), lane] - expected).max() < EXACT
@@ -65,7 +65,7 @@ def test_contact_forces_are_mapped_to_dofs_by_the_transpose(s, rng):
             F = F + f[k, 1] * u + f[k, 2] * v
         call(add_contact_force, d, k, F)
         if dim > 3:
-            n, u, v = d.con_basis[TURN, k].rows
+            n, u, v = d.con_basis[ANGULAR, k].rows
             M = f[k, 3] * n + f[k, 4] * u + f[k, 5] * v
             call(add_contact_moment, d, k, M)
     for k, lane in present(s):

@@ -64,7 +64,7 @@ def onto_surface(m1, d1, side, points, steps):
 
 
 @kernel
-def place_starts(d1, first):
+def store_starts(d1, first):
     """Sets descent.trial to eight members of the Halton sequence, in the boxes of the two shapes alternately.
 
     first: number of the sequence's members that were used before, of both boxes together.
@@ -192,7 +192,7 @@ def field_distance(m1, d1):
         longest = LONGEST * 2.0 * fmax(norm3(d1.shapes.box[0].half), norm3(d1.shapes.box[1].half))
         d1.convex.dist[0] = NOWHERE
         for first in range(0, max(1, m1.opt_sdf_initpoints), LANES):
-            place_starts(d1, first)  # writes descent.trial
+            store_starts(d1, first)  # writes descent.trial
             approach(m1, d1, longest)  # writes descent.dist and descent.corner
             keep_nearest(d1)
         normal, _ = normalize3(d1.convex.witness[1] - d1.convex.witness[0])

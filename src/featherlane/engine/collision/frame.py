@@ -28,7 +28,7 @@ def frame_of(n):
 
 
 @kernel
-def turning_tangent(n, t):
+def spin_of_frame(n, t):
     """Returns s such that a small rotation w of n turns the frame (n, t, n x t) of `frame_of` about n by s . w.
 
     With `frame_of`'s axis e, t = (e - c n) / |e - c n| and c = n . e.  For dn = w x n, the turn is

@@ -146,12 +146,12 @@ def bowl_field(p, height, width, radius, thickness):
 def thread_field(p, radius):
     """Returns the jet of an endless screw: a cylinder whose surface is lowered by a triangle wave that winds about z.
 
-    radius: jet of the distance from the cylinder's surface.  Field: sqrt(1/2) (radius - |frac(turn) - 1/2| / THREADS),
-    with turn = THREADS z - azimuth / (2 pi).
+    radius: jet of the distance from the cylinder's surface.  Field: sqrt(1/2) (radius - |frac(phase) - 1/2| / THREADS),
+    with phase = THREADS z - azimuth / (2 pi).
     """
     _, _, z = axis_jets(p)
-    turn = affine(THREADS, z, 0.0) - affine(0.5 / PI, azimuth_jet(p), 0.0)
-    wave = absolute(affine(1.0, turn, -0.5 - floor(turn.value)))
+    phase = affine(THREADS, z, 0.0) - affine(0.5 / PI, azimuth_jet(p), 0.0)
+    wave = absolute(affine(1.0, phase, -0.5 - floor(phase.value)))
     return affine(HALF_ROOT, radius - affine(1.0 / THREADS, wave, 0.0), 0.0)
 
 
@@ -253,75 +253,75 @@ def flank(rho, angle, base):
 def gear_field(p, parameters):
     """Returns the jet of a gear about z.
 
-    parameters: turn of the gear; half thickness; radii of hole, tip, root and base circle; angle from tooth to tooth,
+    parameters: angle of the gear; half thickness; radii of hole, tip, root and base circle; angle from tooth to tooth,
         angle between the sides of neighbouring teeth; lengths over which tip and root are rounded (`_gear`).
     """
-    turn, thick, hole, tip, root, base, stride, shift, round_tip, round_root = parameters
+    angle0, half_thickness, hole, tip, root, base, stride, shift, round_tip, round_root = parameters
     _, _, z = axis_jets(p)
     rho = radius_jet(p)
     angle = azimuth_jet(p)
-    azimuth = angle.value + turn
+    azimuth = angle.value + angle0
     # angles from the two sides of the nearest tooth, in [-shift / 2, stride - shift / 2), counted in opposite
     # directions: they add up to stride - shift
     side = Jet(wrapped(azimuth + 0.5 * shift, stride) - 0.5 * shift, angle.x, angle.y, angle.z)
     other = Jet(wrapped(-azimuth - 0.5 * shift, stride) - 0.5 * shift, -angle.x, -angle.y, -angle.z)
     # teeth: where both angles are below stride - shift, as radial walls, and between two involutes
     walls = affine(1.0, intersection(side, other), shift - stride)
-    cogs = intersection(walls, intersection(flank(rho, side, base), flank(rho, other, base)))
+    teeth = intersection(walls, intersection(flank(rho, side, base), flank(rho, other, base)))
     # rounded tip and root, and the hole
-    cogs = smooth_intersection(affine(1.0, rho, -tip), cogs, round_tip)
-    cogs = smooth_union(affine(1.0, rho, -root), cogs, round_root)
-    cogs = difference(cogs, affine(1.0, rho, -hole))
+    teeth = smooth_intersection(affine(1.0, rho, -tip), teeth, round_tip)
+    teeth = smooth_union(affine(1.0, rho, -root), teeth, round_root)
+    teeth = difference(teeth, affine(1.0, rho, -hole))
     # more than 0.2 m outside the tip, and inside the hole: the distance from their circles
-    cogs = where(tip - rho.value < -0.2, affine(1.0, rho, -tip), cogs)
-    cogs = where(hole - rho.value > 0.0, affine(-1.0, rho, hole), cogs)
-    return extrusion(cogs, affine(1.0, absolute(z), -thick))
+    teeth = where(tip - rho.value < -0.2, affine(1.0, rho, -tip), teeth)
+    teeth = where(hole - rho.value > 0.0, affine(-1.0, rho, hole), teeth)
+    return extrusion(teeth, affine(1.0, absolute(z), -half_thickness))
 
 
 # ---- octree of a mesh ------------------------------------------------------------------------------------------------
 @kernel
-def octree_leaf(m, root, place):
-    """Returns (leaf, place, fraction) of the octree's leaf that contains a place.
+def octree_leaf(m, root, u):
+    """Returns (leaf, u, fraction) of the octree's leaf that contains the point with relative coordinates u.
 
     Args:
         root: first node of the octree.
-        place: position in the octree's box, from 0 to 1 along each side.
+        u: position in the octree's box, from 0 to 1 along each side.
 
-    The returned place is the position in the leaf, from 0 to 1 along each side; fraction is the length of the leaf's
+    The returned u is the position in the leaf, from 0 to 1 along each side; fraction is the length of the leaf's
     sides relative to the box's.
     """
-    node = constant_like(place[0], 1.0 * root)
-    fraction = constant_like(place[0], 1.0)
+    node = constant_like(u[0], 1.0 * root)
+    fraction = constant_like(u[0], 1.0)
     child = gather(m.octree_child, node)  # the first of eight; negative for a leaf
     while any_(child >= 0.0):
         has_child = child >= 0.0
-        upper_half = Vec3(where(place[k] < 0.5, 0.0, 1.0) for k in range(3))
+        upper_half = Vec3(where(u[k] < 0.5, 0.0, 1.0) for k in range(3))
         # the children of a node follow each other: bit k of the number is the upper half along axis k
         node = where(has_child, child + (upper_half[0] + 2.0 * upper_half[1] + 4.0 * upper_half[2]), node)
-        place = where(has_child, 2.0 * place - upper_half, place)
+        u = where(has_child, 2.0 * u - upper_half, u)
         fraction = where(has_child, 0.5 * fraction, fraction)
         child = gather(m.octree_child, node)
-    return node, place, fraction
+    return node, u, fraction
 
 
 @kernel
-def trilinear(m, leaf, place):
-    """Returns the jet of the trilinear interpolation in a leaf, with derivatives by the place (0 to 1 along each side).
+def trilinear(m, leaf, u):
+    """Returns the jet of the trilinear interpolation in a leaf, with derivatives by u (0 to 1 along each side).
 
     Corner k of the leaf is at the upper end of axis i if bit i of k is set.
     """
     corner = tuple(gather(m.octree_coeff, 8.0 * leaf + k) for k in range(8))
     # differences along, and values on, the four edges parallel to x
     x_edge = tuple(corner[2 * k + 1] - corner[2 * k] for k in range(4))
-    on_x_edge = tuple(fma(place[0], x_edge[k], corner[2 * k]) for k in range(4))
+    on_x_edge = tuple(fma(u[0], x_edge[k], corner[2 * k]) for k in range(4))
     # the same along y, on the lower and the upper face; then the derivative by x on these faces
     y_edge = on_x_edge[1] - on_x_edge[0], on_x_edge[3] - on_x_edge[2]
-    on_face = fma(place[1], y_edge[0], on_x_edge[0]), fma(place[1], y_edge[1], on_x_edge[2])
-    x_slope = fma(place[1], x_edge[1] - x_edge[0], x_edge[0]), fma(place[1], x_edge[3] - x_edge[2], x_edge[2])
+    on_face = fma(u[1], y_edge[0], on_x_edge[0]), fma(u[1], y_edge[1], on_x_edge[2])
+    x_slope = fma(u[1], x_edge[1] - x_edge[0], x_edge[0]), fma(u[1], x_edge[3] - x_edge[2], x_edge[2])
     return Jet(
-        fma(place[2], on_face[1] - on_face[0], on_face[0]),
-        fma(place[2], x_slope[1] - x_slope[0], x_slope[0]),
-        fma(place[2], y_edge[1] - y_edge[0], y_edge[0]),
+        fma(u[2], on_face[1] - on_face[0], on_face[0]),
+        fma(u[2], x_slope[1] - x_slope[0], x_slope[0]),
+        fma(u[2], y_edge[1] - y_edge[0], y_edge[0]),
         on_face[1] - on_face[0],
     )
 
@@ -342,12 +342,12 @@ def octree_field(m, mesh, p):
     gap = Vec3(where(beyond[k], excess[k], 0.0) for k in range(3))
     nearest = Vec3(where(beyond[k], copysign(half[k] - INSET, offset[k]), offset[k]) for k in range(3))
     sides = 2.0 * half
-    place = Vec3((nearest[k] + half[k]) / sides[k] for k in range(3))
-    leaf, place_in_leaf, fraction = octree_leaf(m, m.mesh_octree[mesh], place)
-    jet = trilinear(m, leaf, place_in_leaf)
+    u = Vec3((nearest[k] + half[k]) / sides[k] for k in range(3))
+    leaf, u_in_leaf, fraction = octree_leaf(m, m.mesh_octree[mesh], u)
+    jet = trilinear(m, leaf, u_in_leaf)
     distance = norm3(gap)
     inverse = 1.0 / fmax(distance, MINVAL)
-    # converts derivatives by the place in the leaf to derivatives by the coordinates of p
+    # converts derivatives by u_in_leaf to derivatives by the coordinates of p
     slope = tuple(jet[k + 1] / (fraction * sides[k]) for k in range(3))
     x, y, z = tuple(where(beyond[k], copysign(inverse * gap[k], offset[k]), slope[k]) for k in range(3))
     return Jet(jet[0] + distance, x, y, z)

@@ -10,7 +10,7 @@ Names: k: a general row (fields row_*, row.py); adr: its first entry in row_dof 
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.diagonal import chosen_diagonal
 from featherlane.engine.constraint.end_of_step import limit_reference
-from featherlane.engine.constraint.general import place_rows_at, row_product, store_row
+from featherlane.engine.constraint.general import assign_rows, row_product, store_row
 from featherlane.engine.constraint.impedance import UNBOUNDED, inverse_regularisation, shortest_timeconst
 from featherlane.engine.dynamics.awake import sleeping, tree_awake
 
@@ -24,8 +24,8 @@ def ball_axis_angle(q):
     # u, s: unit axis, and sine of half the angle, up to the sign of q;  for s < MINVAL, u is (1, 0, 0)
     u, s = normalize3((q[1], q[2], q[3]))
     # q and -q are the same rotation: use the one with w >= 0;  (1, 0, 0) keeps its sign
-    turn = where((q[0] < 0.0) & (s >= MINVAL), -1.0, 1.0)
-    return turn * u, 2.0 * atan2(s, fabs(q[0]))
+    sign = where((q[0] < 0.0) & (s >= MINVAL), -1.0, 1.0)
+    return sign * u, 2.0 * atan2(s, fabs(q[0]))
 
 
 @kernel
@@ -43,7 +43,7 @@ def write_ball_limit(m, d, k, adr, j, axis, dist, present):
     for c in range(3):
         d.row_dof[adr + c] = first + c
         d.row_J[adr + c] = where(present, -axis[c], 0.0)
-    place_rows_at(d, k, size=1, adr=adr, n=3, kind=LIMIT_JOINT, ident=j)
+    assign_rows(d, k, size=1, adr=adr, n=3, kind=LIMIT_JOINT, ident=j)
     D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[first]))
     aref = -fma(damping, v, stiffness * r)
     vel = row_product(d, k, d.qvel)  # v with the rounding of `row_product`, as in other general rows
@@ -53,9 +53,9 @@ def write_ball_limit(m, d, k, adr, j, axis, dist, present):
 
 @kernel
 def write_ball_limits(m, d, k, adr):
-    """Writes the limits of balls to rows from k on, entries from adr on; returns the next row and the next entry.
+    """Writes the limits of balls, r = max(range) - angle >= 0, to rows from k on, entries from adr on.
 
-    The larger entry of the range bounds the angle.
+    Returns the next row and the next entry.
     Source: MuJoCo's documentation, "XML reference", body/joint/range.
     """
     for j in range(m.njnt):

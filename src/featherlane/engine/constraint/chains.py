@@ -34,11 +34,11 @@ def sort_descending(dofs, start, n):
     It moves little: a chain descends already, and so do two chains, unless they share a tree.
     """
     for at in range(start + 1, start + n):
-        i, place = dofs[at], at
-        while place > start and dofs[place - 1] < i:
-            dofs[place] = dofs[place - 1]
-            place -= 1
-        dofs[place] = i
+        i, position = dofs[at], at
+        while position > start and dofs[position - 1] < i:
+            dofs[position] = dofs[position - 1]
+            position -= 1
+        dofs[position] = i
 
 
 @kernel
@@ -75,13 +75,13 @@ def list_row(m, d, k, dofs, marks, start):
 
 
 @kernel
-def fill_row(d, k, values, first, dofs, place, start, n):
+def fill_row(d, k, values, first, dofs, position, start, n):
     """Writes row k of J at the n dofs of a list to values[first ..], 0 at dofs without an entry.
 
-    Writes: place: position of each of these dofs in the list.
+    Writes: position: position of each of these dofs in the list.
     """
     for p in range(n):
         values[first + p] = 0.0
-        place[dofs[start + p]] = p
+        position[dofs[start + p]] = p
     for e in row_entries(d, k):
-        values[first + place[d.row_dof[e]]] = d.row_J[e]
+        values[first + position[d.row_dof[e]]] = d.row_J[e]

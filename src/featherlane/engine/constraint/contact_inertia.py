@@ -11,7 +11,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.constraint.diagonal import exact_contact_diagonal, wants_exact
 from featherlane.engine.constraint.impedance import MINVAL
 
-ROTATION_SHARE = 0.1  # under Coulomb's law A is at least this part of `inverse_turning_mass` of both bodies
+ROTATION_SHARE = 0.1  # under Coulomb's law A is at least this part of `inverse_rotational_mass` of both bodies
 
 
 @kernel
@@ -21,7 +21,7 @@ def contact_lever(d, k, b):
 
 
 @kernel
-def inverse_turning_mass(m, d, k, b):
+def inverse_rotational_mass(m, d, k, b):
     """Returns the largest inverse mass at contact k by rotation of body b: inverse inertia times the arm squared."""
     r = contact_lever(d, k, b)
     return m.body_invweight0[b].angular * dot(r, r)
@@ -45,7 +45,7 @@ def contact_inertia(m, d, k, condim, mu2):
     elif edge:
         A = fma(mu2, A, A)  # (1 + mu_1^2) A
     if m.opt_contact_model == COULOMB:
-        A = fmax(A, ROTATION_SHARE * (inverse_turning_mass(m, d, k, b1) + inverse_turning_mass(m, d, k, b2)))
+        A = fmax(A, ROTATION_SHARE * (inverse_rotational_mass(m, d, k, b1) + inverse_rotational_mass(m, d, k, b2)))
     return A
 
 
@@ -59,7 +59,7 @@ def contact_inertia_rate(m, d, k, shift1, shift2):
     In worlds in which the sum of the linear weights is larger, A is this sum, which is constant, and dA = 0.
     """
     b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
-    rotation = ROTATION_SHARE * (inverse_turning_mass(m, d, k, b1) + inverse_turning_mass(m, d, k, b2))
+    rotation = ROTATION_SHARE * (inverse_rotational_mass(m, d, k, b1) + inverse_rotational_mass(m, d, k, b2))
     half_change = m.body_invweight0[b1].angular * dot(contact_lever(d, k, b1), shift1)
     half_change = fma(m.body_invweight0[b2].angular, dot(contact_lever(d, k, b2), shift2), half_change)
     is_rotation = rotation > fmax(m.body_invweight0[b1].linear + m.body_invweight0[b2].linear, MINVAL)

@@ -24,13 +24,13 @@ def wants_exact(m):
 def list_chains(m, d, i, j):
     """Lists dofs i and j (-1: none) and their ancestors, descending, with row entries 0; returns their number.
 
-    exact.place[dof] <- the position of a listed dof in the list.
+    exact.position[dof] <- the position of a listed dof in the list.
     """
     for c in range(m.nv):
-        d.exact.place[c] = 0  # until the list is complete, `list_pair` uses exact.place for its marks
-    n = list_pair(m, d.exact.dof, d.exact.place, i, j, start=0)
+        d.exact.position[c] = 0  # until the list is complete, `list_pair` uses exact.position for its marks
+    n = list_pair(m, d.exact.dof, d.exact.position, i, j, start=0)
     for p in range(n):
-        d.exact.place[d.exact.dof[p]] = p
+        d.exact.position[d.exact.dof[p]] = p
         d.exact.row[p] = 0.0
     return n
 
@@ -42,8 +42,9 @@ def whitened_square(m, d, n):
     Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: exact.row (nv,).   Cost: O(depth^2).
     """
     LD, inverse_D = metric_factor(m, d)
-    # one row, of n entries from exact.row[0] on, at the dofs exact.dof[0 ..]; place: position of each dof in this list
-    block = SparseRows(y=d.exact.row, first=0, dofs=d.exact.dof, start=0, n=n, place=d.exact.place)
+    # one row, of n entries from exact.row[0] on, at the dofs exact.dof[0 ..]; position: position of each dof in this
+    # list
+    block = SparseRows(y=d.exact.row, first=0, dofs=d.exact.dof, start=0, n=n, position=d.exact.position)
     # exact.row = x = L^-T J^T;  scaled=0: without the factor D^-1/2;  count: number of rows
     half_solve_rows(inertia_rows(m), LD, inverse_D, block, scaled=0, count=1)
     squares = 0.0
@@ -67,9 +68,9 @@ def exact_row_diagonal(m, d, k):
     Reads:  row_*, qLD (nC,), qLDiagInv (nv,).   Writes: exact.*.
     """
     for i in range(m.nv):
-        d.exact.place[i] = 0  # marks, which `fill_row` replaces by the positions
-    n = list_row(m, d, k, d.exact.dof, d.exact.place, start=0)
-    fill_row(d, k, d.exact.row, 0, d.exact.dof, d.exact.place, start=0, n=n)
+        d.exact.position[i] = 0  # marks, which `fill_row` replaces by the positions
+    n = list_row(m, d, k, d.exact.dof, d.exact.position, start=0)
+    fill_row(d, k, d.exact.row, 0, d.exact.dof, d.exact.position, start=0, n=n)
     return whitened_square(m, d, n)
 
 
@@ -107,10 +108,10 @@ def exact_contact_diagonal(m, d, k, b1, b2, edge):
     i, j = last1, last2  # dofs of bodies 1 and 2, from the last one to the root
     minus_u = -1.0 * u
     while j >= 0:
-        d.exact.row[d.exact.place[j]] = contact_entry(d, j, u, r2)
+        d.exact.row[d.exact.position[j]] = contact_entry(d, j, u, r2)
         j = m.dof_parentid[j]
     while i >= 0:
-        place = d.exact.place[i]
-        d.exact.row[place] = d.exact.row[place] + contact_entry(d, i, minus_u, r1)
+        position = d.exact.position[i]
+        d.exact.row[position] = d.exact.row[position] + contact_entry(d, i, minus_u, r1)
         i = m.dof_parentid[i]
     return whitened_square(m, d, n)

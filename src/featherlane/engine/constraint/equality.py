@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.diagonal import chosen_diagonal
 from featherlane.engine.constraint.end_of_step import reference_at_end, step_scale
-from featherlane.engine.constraint.general import place_rows_at, row_product, store_row
+from featherlane.engine.constraint.general import assign_rows, row_product, store_row
 from featherlane.engine.constraint.impedance import (
     UNBOUNDED,
     impedance,
@@ -56,11 +56,11 @@ def local_anchor(m, e, side):
     """Returns the anchor of equality e on side 0 or 1, in the frame of that body."""
     equality = m.equality[e]
     i = equality.obj1id if side == 0 else equality.obj2id
-    place = side if equality.type == EQ_CONNECT else 1 - side  # a weld stores the anchor on the second body first
+    number = side if equality.type == EQ_CONNECT else 1 - side  # a weld stores the anchor on the second body first
     if equality.objtype == OBJ_SITE:
         p = m.site_pos[i]
     else:
-        first = NEQDATA * e + 3 * place  # eq_data has NEQDATA numbers per equality: the two anchors, then others
+        first = NEQDATA * e + 3 * number  # eq_data has NEQDATA numbers per equality: the two anchors, then others
         p = Vec3(m.eq_data[first : first + 3])
     return p
 
@@ -72,19 +72,19 @@ def anchor(m, d, e, side):
     return d.xpos[b] + d.xmat[b] @ local_anchor(m, e, side)
 
 
-class Turn(NamedTuple):
-    """The rotation error of a weld: scale vec(turn) in the frame R of body 2."""
+class RotationError(NamedTuple):
+    """The rotation error of a weld: scale vec(q) in the frame R of body 2."""
 
     R: Any  # orientation of the second body
-    turn: Any  # quaternion q_2* q_1 q_rel
+    q: Any  # quaternion q_2* q_1 q_rel
     scale: Any  # torquescale
 
 
 @kernel
-def weld_turn(m, d, e):
+def weld_rotation_error(m, d, e):
     """Returns the rotation error of weld e."""
-    frame, turn = orientations(m, d, e)
-    return Turn(frame.matrix, turn, m.eq_data[e, 10])  # eq_data[10]: torquescale
+    frame, q = orientations(m, d, e)
+    return RotationError(frame.matrix, q, m.eq_data[e, 10])  # eq_data[10]: torquescale
 
 
 @kernel
@@ -122,7 +122,7 @@ def anchor_motion(V, A, r):
 
 
 @kernel
-def half_turn(p, y):
+def quaternion_vector_rate(p, y):
     """Returns vec(y p) / 2 for a quaternion p and a vector y: the rate of vec(p) if p rotates at y."""
     return 0.5 * fma(p.w, y, cross(y, Vec3(p[1:4])))
 
@@ -149,7 +149,7 @@ def next_dof(m, last, c):
 @kernel
 def list_dofs(m, d, adr, last1, last2):
     """Writes dofs last1, last2 (-1: none) and their ancestors to row_dof[adr ..], ascending; returns their number."""
-    n, c1, c2 = 0, 0, 0  # entries written; places in the two sorted lists, which are merged
+    n, c1, c2 = 0, 0, 0  # entries written; positions in the two sorted lists, which are merged
     i = min(next_dof(m, last1, c=0), next_dof(m, last2, c=0))
     while i < m.nv:
         d.row_dof[adr + n] = i
@@ -163,7 +163,7 @@ def list_dofs(m, d, adr, last1, last2):
 # ---- Jacobians ------------------------------------------------------------------------------------------------------
 @kernel
 def store_column(d, adr, n, v, present):
-    """Writes the vector v, the column of one dof, to three rows of n entries; adr: its place in the first row."""
+    """Writes the vector v, the column of one dof, to three rows of n entries; adr: its entry in the first row."""
     d.row_J[adr] = where(present, v[0], 0.0)
     d.row_J[adr + n] = where(present, v[1], 0.0)
     d.row_J[adr + 2 * n] = where(present, v[2], 0.0)
@@ -176,7 +176,7 @@ def point_columns(m, d, e, adr, n, arms, present):
     n: dofs per row, in row_dof; arms: (r_1, r_2) [m]; present: mask of worlds that have the rows.
     A dof above both bodies changes p_1 - p_2 by S_rot x (r_1 - r_2): the cancelling terms are left out.
     """
-    # c1, c2: places in the bodies' lists of dofs, from the root down to last1, last2
+    # c1, c2: positions in the bodies' lists of dofs, from the root down to last1, last2
     c1, c2 = 0, 0
     r1, r2 = arms
     last1, last2 = last_dofs(m, e)
@@ -197,13 +197,13 @@ def point_columns(m, d, e, adr, n, arms, present):
 
 
 @kernel
-def turn_columns(m, d, e, adr, n, rotation, present):
-    """Writes three rows from entry adr on: the Jacobian of scale vec(turn), whose rate is scale vec(y turn) / 2.
+def rotation_columns(m, d, e, adr, n, rotation, present):
+    """Writes three rows from entry adr on: the Jacobian of scale vec(q), whose rate is scale vec(y q) / 2.
 
     Here y = R^T (omega_1 - omega_2), so the entries of a dof above both bodies are 0.
-    n: dofs per row, in row_dof; rotation: a `Turn`; present: mask of worlds that have the rows.
+    n: dofs per row, in row_dof; rotation: a `RotationError`; present: mask of worlds that have the rows.
     """
-    # c1, c2: places in the bodies' lists of dofs, from the root down to last1, last2
+    # c1, c2: positions in the bodies' lists of dofs, from the root down to last1, last2
     c1, c2 = 0, 0
     last1, last2 = last_dofs(m, e)
     for c in range(n):
@@ -211,7 +211,7 @@ def turn_columns(m, d, e, adr, n, rotation, present):
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
         column = Vec3(zeros(3))
         if on1 != on2:  # S_rot is omega_1 or omega_2
-            column = rotation.scale * half_turn(rotation.turn, rotation.R.T @ d.cdof[i].angular)
+            column = rotation.scale * quaternion_vector_rate(rotation.q, rotation.R.T @ d.cdof[i].angular)
         if on2:  # omega_2 has a minus sign in y
             column = -column
         store_column(d, adr + c, n, column, present)
@@ -255,18 +255,18 @@ def store_equality_row(d, k, response, error, rate, A, present):
 
 
 @kernel
-def turn_motion(rotation, w1, w2, alpha1, alpha2):
-    """Returns (t', t'') of a weld's rotation error t = scale vec(turn), at angular velocities and accelerations.
+def rotation_error_motion(rotation, w1, w2, alpha1, alpha2):
+    """Returns (t', t'') of a weld's rotation error t = scale vec(q), at angular velocities and accelerations.
 
-    t' = scale vec(y turn) / 2 and t'' = scale (vec(y' turn) / 2 - |y|^2 vec(turn) / 4), with y = R^T (w1 - w2) and
+    t' = scale vec(y q) / 2 and t'' = scale (vec(y' q) / 2 - |y|^2 vec(q) / 4), with y = R^T (w1 - w2) and
     y' = R^T (alpha1 - alpha2 - w2 x (w1 - w2)).
-    rotation: a `Turn`.  At the accelerations for qacc = 0, t'' is (dJ/dt) v.
+    rotation: a `RotationError`.  At the accelerations for qacc = 0, t'' is (dJ/dt) v.
     """
-    R, turn, scale = rotation
+    R, q, scale = rotation
     relative = w1 - w2
     y = R.T @ relative
-    half_rate = half_turn(turn, R.T @ (alpha1 - alpha2 - cross(w2, relative)))
-    return scale * half_turn(turn, y), scale * (half_rate - 0.25 * dot(y, y) * Vec3(turn[1:4]))
+    half_rate = quaternion_vector_rate(q, R.T @ (alpha1 - alpha2 - cross(w2, relative)))
+    return scale * quaternion_vector_rate(q, y), scale * (half_rate - 0.25 * dot(y, y) * Vec3(q[1:4]))
 
 
 @kernel
@@ -280,7 +280,9 @@ def moves_any(d, adr, n, present):
 
 @kernel
 def write_fastening_rows(m, d, k, adr, n, e, present):
-    """Writes rows from k on: equality e, a connect (3 rows) or weld (6).  Returns the mask of worlds that have them.
+    """Writes rows from k on: equality e, a connect (p_1 - p_2 = 0) or weld (also its rotation error is 0).
+
+    Returns the mask of worlds that have them.
 
     adr, n: first entry and entries per row; present: mask of worlds in which e is active.  If no dof moves the two
     bodies relative to each other, a world has no rows: D would be unbounded.
@@ -292,7 +294,7 @@ def write_fastening_rows(m, d, k, adr, n, e, present):
     r1 = p1 - d.subtree_com[m.body_rootid[b1]]
     r2 = p2 - d.subtree_com[m.body_rootid[b2]]
     a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)  # spatial accelerations at qacc = 0
-    place_rows_at(d, k, size=equality_row_count(m, e), adr=adr, n=n, kind=EQUALITY, ident=e)
+    assign_rows(d, k, size=equality_row_count(m, e), adr=adr, n=n, kind=EQUALITY, ident=e)
 
     anchor_error = p1 - p2
     # (dJ/dt) v of the three translations: difference of the anchors' accelerations at qacc = 0
@@ -300,12 +302,14 @@ def write_fastening_rows(m, d, k, adr, n, e, present):
     point_columns(m, d, e, adr, n, (r1, r2), present)
     error2 = dot(anchor_error, anchor_error)  # squared norm of all errors
     if weld:  # three rotations follow
-        rotation = weld_turn(m, d, e)
-        turn_error = rotation.scale * Vec3(rotation.turn[1:4])
+        rotation = weld_rotation_error(m, d, e)
+        rotation_error = rotation.scale * Vec3(rotation.q[1:4])
         # (dJ/dt) v of the three rotations
-        _, turn_dJv = turn_motion(rotation, d.cvel[b1].angular, d.cvel[b2].angular, a1.angular, a2.angular)
-        error2 = error2 + dot(turn_error, turn_error)
-        turn_columns(m, d, e, adr + 3 * n, n, rotation, present)
+        _, rotation_dJv = rotation_error_motion(
+            rotation, d.cvel[b1].angular, d.cvel[b2].angular, a1.angular, a2.angular
+        )
+        error2 = error2 + dot(rotation_error, rotation_error)
+        rotation_columns(m, d, e, adr + 3 * n, n, rotation, present)
     present = moves_any(d, adr, equality_row_count(m, e) * n, present)  # of the entries of all 3 or 6 rows
     response = equality_response(m, e, sqrt(error2))
     # estimates of A: sums of the bodies' inverse weights in qpos0
@@ -314,7 +318,7 @@ def write_fastening_rows(m, d, k, adr, n, e, present):
         store_equality_row(d, k + c, response, anchor_error[c], dJv[c], A, present)
     for c in range(3 if weld else 0):
         A = chosen_diagonal(m, d, k + 3 + c, m.body_invweight0[b1].angular + m.body_invweight0[b2].angular)
-        store_equality_row(d, k + 3 + c, response, turn_error[c], turn_dJv[c], A, present)
+        store_equality_row(d, k + 3 + c, response, rotation_error[c], rotation_dJv[c], A, present)
     return present
 
 

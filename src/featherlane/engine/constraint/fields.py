@@ -32,7 +32,7 @@ FIELDS = (
     _slot.real("row_hi", "nrowmax", "N, N m", "largest force"),
     # the exact diagonal of J M^-1 J^T, and the ratio of the metric to M
     _exact.int("dof", "nv", "1", "dofs of a row of J and their ancestors, descending"),
-    _exact.int("place", "nv", "1", "position of each of these dofs in the list"),
+    _exact.int("position", "nv", "1", "position of each of these dofs in the list"),
     _exact.real("row", "nv", "m/s^2, rad/s^2", "entries of the row of J at these dofs, then of L^-T J^T"),
     _exact.real("diagonal", "nv", "kg, kg m^2", "diagonal of the metric"),
     # contacts: no Jacobian is stored; it follows from their bodies

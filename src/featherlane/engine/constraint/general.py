@@ -13,7 +13,7 @@ def row_entries(d, k):
 
 
 @kernel
-def place_dof_row(d, k, i, kind, ident):
+def assign_dof_row(d, k, i, kind, ident):
     """Assigns dof i to the one-dof row k, of type `kind` (mjtConstraint); ident: id of the dof or joint.
 
     One-dof rows come first: entry k is that of row k.
@@ -24,7 +24,7 @@ def place_dof_row(d, k, i, kind, ident):
 
 
 @kernel
-def place_rows_at(d, k, size, adr, n, kind, ident):
+def assign_rows(d, k, size, adr, n, kind, ident):
     """Assigns the n dofs in row_dof from entry adr on to rows k .. k + size - 1, of type `kind` (mjtConstraint).
 
     ident: id of the equality, joint or tendon.  Entries are stored row by row: row k + r begins at entry adr + r n.

@@ -9,7 +9,7 @@ Source: MuJoCo's documentation, "XML reference", equality/joint.
 
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.diagonal import chosen_diagonal
-from featherlane.engine.constraint.general import coupling_error, place_rows_at
+from featherlane.engine.constraint.general import assign_rows, coupling_error
 
 
 @kernel
@@ -44,9 +44,9 @@ def joint_equality_error(m, d, e):
 
 @kernel
 def write_joint_equality(m, d, k, adr, e, present):
-    """Writes the Jacobian of row k, entries from adr on, for equality e of two joints, or of one and a constant.
+    """Writes the Jacobian of row k for equality e, r = q_1 - f(q_2): 1 at joint 1's dof and -f'(q_2) at joint 2's.
 
-    J is 1 at joint 1's dof and -slope at joint 2's.  present: mask of worlds in which e is active.
+    adr: its first entry.  present: mask of worlds in which e is active.
     Returns (error, A, number of entries); the caller stores the error and D.
     """
     n = list_joint_dofs(m, d, adr, e)
@@ -62,5 +62,5 @@ def write_joint_equality(m, d, k, adr, e, present):
         for c in range(n):
             if d.row_dof[adr + c] == i2:  # i2 = i1 if both joints are the same: J = 1 - slope
                 d.row_J[adr + c] = where(present, d.row_J[adr + c] - slope, 0.0)
-    place_rows_at(d, k, size=1, adr=adr, n=n, kind=EQUALITY, ident=e)
+    assign_rows(d, k, size=1, adr=adr, n=n, kind=EQUALITY, ident=e)
     return error, chosen_diagonal(m, d, k, A), n

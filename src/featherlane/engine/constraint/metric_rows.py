@@ -17,7 +17,7 @@ Source: MuJoCo 4, chapter Computation, "Discrete-time" (couplings that are appli
 from __future__ import annotations
 
 from featherlane.engine.prelude import *
-from featherlane.engine.constraint.general import add_joint_force, place_rows_at, row_product, store_row
+from featherlane.engine.constraint.general import add_joint_force, assign_rows, row_product, store_row
 from featherlane.engine.constraint.impedance import UNBOUNDED
 from featherlane.engine.dynamics.actuator.control import is_disabled
 from featherlane.engine.dynamics.integrator.discrete import (
@@ -41,16 +41,16 @@ def _write_metric_row(d, k, adr, J, dof, first, n, s):
     for e in range(n):
         d.row_dof[adr + e] = dof[first + e]
         d.row_J[adr + e] = where(present, J[first + e], 0.0)
-    place_rows_at(d, k, size=1, adr=adr, n=n, kind=METRIC, ident=0)
+    assign_rows(d, k, size=1, adr=adr, n=n, kind=METRIC, ident=0)
     v = row_product(d, k, d.qvel)
     store_row(d, k, present, error=(0.0, 0.0), vel=v, D=s, aref=0.0, bounds=(-bound, bound))
 
 
 @kernel
 def write_metric_rows(m, d, k, adr):
-    """Writes metric rows from k on, entries from adr on: of tendons, then of actuators that do not act on joints.
+    """Writes a row with cost 1/2 s (J a)^2 for each tendon and each actuator not on a joint: the term s J^T J of Mhat.
 
-    An actuator has one row per output.  Returns the next row.
+    Rows from k on, entries from adr on; an actuator has one row per output.  Returns the next row.
     """
     if has_metric(m):
         if has_tendon_metric(m):

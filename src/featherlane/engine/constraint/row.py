@@ -37,7 +37,7 @@ from featherlane.engine.constraint.end_of_step import (
 from featherlane.engine.constraint.equality import equality_capacity, write_equality_rows
 from featherlane.engine.constraint.fold import fold_rows
 from featherlane.engine.constraint.friction_loss import loss_parameters
-from featherlane.engine.constraint.general import place_dof_row, store_row
+from featherlane.engine.constraint.general import assign_dof_row, store_row
 from featherlane.engine.constraint.impedance import (
     MINVAL,
     STICK,
@@ -88,7 +88,7 @@ def write_dof_friction(m, d, k, i, present, shortest):
     """
     v, loss = d.qvel[i], m.dof_frictionloss[i]
     D, B = loss_parameters(m, m.dof_solref[i], m.dof_solimp[i], shortest, dof_inverse_inertia(m, d, i))
-    place_dof_row(d, k, i, FRICTION_DOF, ident=i)
+    assign_dof_row(d, k, i, FRICTION_DOF, ident=i)
     d.row_J[k] = where(present, 1.0, 0.0)
     store_row(d, k, present, error=(0.0, 0.0), vel=v, D=D, aref=-(B * v), bounds=(-loss, loss))
 
@@ -107,14 +107,16 @@ def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
     stiffness, damping, imp = limit_reference(m, joint.solref, joint.solimp, r, shortest)
     D = inverse_regularisation(imp, dof_inverse_inertia(m, d, i))
     aref = -fma(damping, v, stiffness * r)
-    place_dof_row(d, k, i, LIMIT_JOINT, ident=j)
+    assign_dof_row(d, k, i, LIMIT_JOINT, ident=j)
     d.row_J[k] = where(present, sign, 0.0)
     store_row(d, k, present, (dist, joint.margin), v, D, aref, bounds=(0.0, UNBOUNDED))  # the limit only pushes
 
 
 @kernel
 def write_joint_limits(m, d, k, j, shortest):
-    """Writes rows from k on: limits of joint j that are within the margin in any world.  Returns the next row.
+    """Writes rows from k on: the limits q - lower >= 0 and upper - q >= 0 of joint j that are within the margin.
+
+    In worlds beyond the margin, a row that another world has is absent.  Returns the next row.
 
     shortest: least time constant [s], of `shortest_timeconst`.
     """

@@ -20,7 +20,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.constraint.diagonal import chosen_diagonal, wants_exact
 from featherlane.engine.constraint.end_of_step import limit_reference
 from featherlane.engine.constraint.friction_loss import loss_parameters
-from featherlane.engine.constraint.general import coupling_error, place_rows_at, row_product, store_row
+from featherlane.engine.constraint.general import assign_rows, coupling_error, row_product, store_row
 from featherlane.engine.constraint.impedance import UNBOUNDED, inverse_regularisation, shortest_timeconst
 from featherlane.engine.dynamics.awake import sleeping, tendon_awake
 
@@ -51,12 +51,13 @@ def tendon_inverse_inertia(m, d, k, i):
 # ---- friction loss ---------------------------------------------------------------------------------------------------
 @kernel
 def write_tendon_friction(m, d, k, adr, i, present):
-    """Writes row k, its entries from adr on: the friction loss of tendon i.  Returns the number of entries.
+    """Writes row k: the friction loss |f| <= frictionloss along tendon i, aref = -B J v; returns its number of entries.
 
+    adr: its first entry.
     present: mask of worlds that have the row.
     """
     n, present = store_tendon_jacobian(m, d, adr, i, sign=1.0, present=present)
-    place_rows_at(d, k, size=1, adr=adr, n=n, kind=FRICTION_TENDON, ident=i)
+    assign_rows(d, k, size=1, adr=adr, n=n, kind=FRICTION_TENDON, ident=i)
     solref, solimp = m.tendon_solref_fri[i], m.tendon_solimp_fri[i]
     A = tendon_inverse_inertia(m, d, k, i)
     D, B = loss_parameters(m, solref, solimp, shortest_timeconst(m), A)
@@ -89,7 +90,7 @@ def write_tendon_limit(m, d, k, adr, i, sign, dist, present):
     have the row.
     """
     n, present = store_tendon_jacobian(m, d, adr, i, sign, present)
-    place_rows_at(d, k, size=1, adr=adr, n=n, kind=LIMIT_TENDON, ident=i)
+    assign_rows(d, k, size=1, adr=adr, n=n, kind=LIMIT_TENDON, ident=i)
     margin, solref, solimp = m.tendon_margin[i], m.tendon_solref_lim[i], m.tendon_solimp_lim[i]
     r = dist - margin
     v = row_product(d, k, d.qvel)
@@ -102,8 +103,9 @@ def write_tendon_limit(m, d, k, adr, i, sign, dist, present):
 
 @kernel
 def write_tendon_limits(m, d, k, adr):
-    """Writes rows from k on, entries from adr on: limits within the margin in any world.
+    """Writes the limits l - lower >= 0 and upper - l >= 0 of tendon lengths l that are within the margin in any world.
 
+    Rows from k on, entries from adr on.
     Returns the next row and the next entry.
     """
     for i in range(m.ntendon):
@@ -134,7 +136,7 @@ def store_difference_jacobian(m, d, adr, i, j, slope, present):
     Returns (number of entries, mask of worlds of `present` in which an entry is not 0): these worlds have the row.
     """
     n = 0  # entries written
-    at_i, at_j = 0, 0  # places in rows i and j
+    at_i, at_j = 0, 0  # positions in rows i and j
     nonzero = false_mask(d)
     dof_i, dof_j = tendon_dof(m, i, c=0), tendon_dof(m, j, c=0)
     # merge the dofs of both rows, which ascend
@@ -178,7 +180,7 @@ def write_tendon_equality(m, d, k, adr, e, present):
     i, j = m.eq_obj1id[e], m.eq_obj2id[e]
     error, slope = tendon_equality_error(m, d, e)
     n, present = store_difference_jacobian(m, d, adr, i, j, slope, present)
-    place_rows_at(d, k, size=1, adr=adr, n=n, kind=EQUALITY, ident=e)
+    assign_rows(d, k, size=1, adr=adr, n=n, kind=EQUALITY, ident=e)
     A = tendon_inverse_inertia(m, d, k, i)  # with `diagexact` that of the row
     if j >= 0 and not wants_exact(m):
         A = A + m.tendon_invweight0[j]  # the estimate is the sum over both tendons

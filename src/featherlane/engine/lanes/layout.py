@@ -209,7 +209,7 @@ class Layout:
         return self.fields[: len(other.fields)] == other.fields
 
     def inner(self, f: Field) -> tuple[str | int, ...]:
-        """Returns sizes of a field's indices after the first one, as in `d.con_basis[TURN, k]`.
+        """Returns sizes of a field's indices after the first one, as in `d.con_basis[ANGULAR, k]`.
 
         The parts of a typed row are not among them.  A field has one index if the layout lacks one of the sizes.
         """

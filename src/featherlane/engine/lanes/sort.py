@@ -5,7 +5,7 @@ from featherlane.engine.lanes import kernel
 
 @kernel
 def merge(source, out, start, middle, end):
-    """Merges two sorted runs of `source`, start .. middle - 1 and middle .. end - 1, into the same places of `out`."""
+    """Merges sorted runs of `source`, start .. middle - 1 and middle .. end - 1, into the same positions of `out`."""
     i, j = start, middle
     for k in range(start, end):
         if j >= end or (i < middle and source[i] <= source[j]):
@@ -41,7 +41,7 @@ DIGIT_BITS = 10  # bits of a digit of `sort_digits`
 def sort_digits(keys, buffer, count, n, low, high):
     """Sorts the first n keys by their bits low .. high - 1, ascending; the sort is stable.
 
-    `buffer` has n places, `count` has 2^DIGIT_BITS.  Each pass sorts by one digit of DIGIT_BITS bits.
+    `buffer` has n entries, `count` has 2^DIGIT_BITS.  Each pass sorts by one digit of DIGIT_BITS bits.
     Source: D. Knuth, The Art of Computer Programming, vol. 3, sec. 5.2.5 (radix list sort, from the lowest digit on).
     """
     for shift in range(low, high, DIGIT_BITS):
@@ -50,10 +50,10 @@ def sort_digits(keys, buffer, count, n, low, high):
         for k in range(n):
             digit = (keys[k] >> shift) & ((1 << DIGIT_BITS) - 1)
             count[digit] = count[digit] + 1
-        # count <- the first place of each digit
-        place = 0
+        # count <- the first position of each digit
+        position = 0
         for digit in range(1 << DIGIT_BITS):
-            place, count[digit] = place + count[digit], place
+            position, count[digit] = position + count[digit], position
         for k in range(n):
             digit = (keys[k] >> shift) & ((1 << DIGIT_BITS) - 1)
             buffer[count[digit]] = keys[k]

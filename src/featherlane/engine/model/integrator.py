@@ -25,8 +25,8 @@ class Scheme(NamedTuple):
         start: of (m, d), if there are several: called after the first one, before `move`.
         move: of (m, d, k): from acceleration k - 1 to the state at which acceleration k is evaluated.
         reads_inertia: of (m): whether `advance` reads M if accelerations are computed without it; None: it does not.
-        moment: of (m, d): converts the step's acceleration (qacc, qacc_step) to the instantaneous one, in qacc; None
-            if the step uses the instantaneous acceleration or has none to convert.
+        to_continuous: of (m, d): converts the step's acceleration (qacc, qacc_step) to the instantaneous one, in qacc;
+            None if the step uses the instantaneous acceleration or has none to convert.
         has_metric: whether the constraint solve is the time step itself, in the integrator's metric.
         order: order of the error of smooth motion.
     """
@@ -38,7 +38,7 @@ class Scheme(NamedTuple):
     start: Kernel | None = None
     move: Kernel | None = None
     reads_inertia: Kernel | None = None
-    moment: Kernel | None = None
+    to_continuous: Kernel | None = None
     has_metric: bool = False
     order: int = 1
 
@@ -64,8 +64,8 @@ def _no(m):
 advance = Choice(_nothing, _number)  # (m, d): writes the next state
 start = Choice(_nothing, _number)  # (m, d): stores the first of several accelerations
 reads_inertia = Choice(_no, _number)  # (m): whether `advance` reads M
-has_moment = Choice(_no, _number)  # (m): whether a step's acceleration differs from the instantaneous one
-to_the_moment = Choice(_nothing, _number)  # (m, d): sets qacc to the instantaneous acceleration
+has_conversion = Choice(_no, _number)  # (m): whether a step's acceleration differs from the instantaneous one
+convert_to_continuous = Choice(_nothing, _number)  # (m, d): sets qacc to the instantaneous acceleration
 has_metric = Choice(_no, _number)  # (m): whether the constraint solve is the time step, in the integrator's metric
 
 
@@ -97,8 +97,8 @@ def register(scheme: Scheme) -> None:
         move.add(n, scheme.move)
     if scheme.reads_inertia is not None:
         reads_inertia.add(n, scheme.reads_inertia)
-    if scheme.moment is not None:
-        has_moment.add(n)
-        to_the_moment.add(n, scheme.moment)
+    if scheme.to_continuous is not None:
+        has_conversion.add(n)
+        convert_to_continuous.add(n, scheme.to_continuous)
     if scheme.has_metric:
         has_metric.add(n)

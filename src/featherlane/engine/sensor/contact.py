@@ -262,7 +262,7 @@ def write_contact_fields(m, d, s, out, row, k, nfound, lane):
 # ---- net force ------------------------------------------------------------------------------------------------------
 @kernel
 def centre_of_force(m, d, s, lane):
-    """Returns the mean position of the matching contacts, weighted by the magnitudes of their forces."""
+    """Returns sum |f_k| p_k / sum |f_k| over the matching contacts: forces f_k at positions p_k."""
     centre = Vec3(zeros(3))
     total = 0.0
     for k in range(d.ncon_slot[0]):
@@ -276,7 +276,7 @@ def centre_of_force(m, d, s, lane):
 
 @kernel
 def net_wrench(m, d, s, centre, lane):
-    """Returns the total (force, moment about the centre) of all matching contacts, in world axes."""
+    """Returns (sum f_k, sum t_k + (p_k - centre) x f_k) over the matching contacts, in world axes."""
     total_force, total_moment = Vec3(zeros(3)), Vec3(zeros(3))
     for k in range(d.ncon_slot[0]):
         direction = direction_in_world(m, d, s, k, lane)
@@ -318,10 +318,10 @@ def write_world_contacts(m, d, s, out, at, lane):
         if nfound > 0:
             write_net_contact(m, d, s, out, first, nfound, lane)
     else:
-        # n rows have places for n // size contacts
-        for place in range(min(n // size, nfound)):
+        # n rows have room for n // size contacts
+        for c in range(min(n // size, nfound)):
             last = next_contact(m, d, s, last, lane)
-            write_contact_fields(m, d, s, out, first + place * size, last, nfound, lane)
+            write_contact_fields(m, d, s, out, first + c * size, last, nfound, lane)
 
 
 @stage

@@ -11,7 +11,7 @@ from featherlane.engine.sensor.camera import pixel_ray
 
 
 @kernel
-def see_visible_geoms(m, d):
+def list_visible_geoms(m, d):
     """ray.seen <- all geoms that are not fully transparent, ray.ngeom <- their number; ray.cutoff <- any distance."""
     n = 0
     for g in range(m.ngeom):
@@ -79,7 +79,7 @@ def rangefinder(m, d, i):
     """
     sensor = m.sensor[i]
     obj, a, fields = sensor.objid, sensor.adr, sensor.intprm[0]
-    see_visible_geoms(m, d)  # ray.seen, ray.ngeom, ray.cutoff
+    list_visible_geoms(m, d)  # ray.seen, ray.ngeom, ray.cutoff
     if sensor.objtype == OBJ_CAMERA:
         d.ray.exclude[0] = m.cam_bodyid[obj]  # rays pass through the geoms of this body
         for row in range(m.cam_resolution[obj, 1]):

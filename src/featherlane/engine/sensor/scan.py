@@ -7,7 +7,7 @@ are within rho + slope t of the axis; slope -1: they have no common direction.
 Callers set ray.cutoff, the largest distance of a hit [m], ray.seen, the geoms to test, and ray.ngeom, their number.
 
 The grid of fixed geoms, of `cells_of` (simulation/query/ground.py), is a table of numbers: GRID numbers of the header,
-then for each cell the first place in the list of geoms (x fastest, one more at the end), then this list, cell by cell.
+then for each cell (x fastest, one more at the end) the start of its geoms in the list of geoms, then this list.
 camera.candidate lists the camera.ncandidate geoms that are not in the grid.  SLACK, slightly above 1, scales bounding
 spheres; FAR is larger than any distance.
 
@@ -25,9 +25,9 @@ from featherlane.engine.dynamics.body.kinematics import store_geom_frame
 from featherlane.engine.sensor.image import near_bundle
 
 BASE, YAW, WORLD = 0, 1, 2  # alignments of a pattern's axes: the frame's, the frame's heading, the world's
-LEAST_SINKING = 0.05  # slope below which rays are not limited by the lowest geom
+LEAST_DESCENT = 0.05  # slope below which rays are not limited by the lowest geom
 GRID = 7  # numbers of the header: lower corner (x, y), 1 / side, cells along x and y, largest extent, lowest point
-CORNER, INVERSE_SIDE, NCELL, EXTENT, LOWEST = 0, 2, 3, 5, 6  # places of these numbers
+CORNER, INVERSE_SIDE, NCELL, EXTENT, LOWEST = 0, 2, 3, 5, 6  # indices of these numbers
 STEEP = 0.1  # horizontal length of the frame's x axis below which its y axis defines the heading
 
 
@@ -57,11 +57,11 @@ def insert_geom(chosen, n, g):
 
     Rays test geoms in this order, so the lowest of equally near geoms is hit.
     """
-    place = n
-    while place > 0 and chosen[place - 1] > g:
-        chosen[place] = chosen[place - 1]
-        place -= 1
-    chosen[place] = g
+    k = n
+    while k > 0 and chosen[k - 1] > g:
+        chosen[k] = chosen[k - 1]
+        k -= 1
+    chosen[k] = g
     return n + 1
 
 
@@ -143,11 +143,11 @@ def choose_fixed(m, d, p, line, bundle, chosen, n):
     length, radius = cutoff + reach, cutoff + reach
     if slope >= 0.0:
         # per length along the axis, a ray moves by axis + s u, with 0 <= s <= slope and a unit vector u across the
-        # axis; it sinks least if s = slope and u points up as far as possible
-        sinking = -(axis_z + slope * sqrt(fmax(1.0 - axis_z * axis_z, 0.0)))
-        if sinking > LEAST_SINKING:
-            # a ray starts within `reach` of the centre, along the axis and in height, and sinks to the lowest geom
-            length = fmin(length, reach + fmax(z + reach - read_lane(grid, LOWEST, 0), 0.0) / sinking)
+        # axis; it descends least if s = slope and u points up as far as possible
+        descent = -(axis_z + slope * sqrt(fmax(1.0 - axis_z * axis_z, 0.0)))
+        if descent > LEAST_DESCENT:
+            # a ray starts within `reach` of the centre, along the axis and in height, and descends to the lowest geom
+            length = fmin(length, reach + fmax(z + reach - read_lane(grid, LOWEST, 0), 0.0) / descent)
         radius = fmin(radius, rho + slope * (length + behind))
     else:
         length = 0.0  # no common direction: a circle around the centre
@@ -156,7 +156,7 @@ def choose_fixed(m, d, p, line, bundle, chosen, n):
     first_column, last_column = range_of_cells(x - behind * axis_x, x + length * axis_x, radius, grid, axis=0)
     first_row, last_row = range_of_cells(y - behind * axis_y, y + length * axis_y, radius, grid, axis=1)
     ncolumn = whole(read_lane(grid, NCELL, 0))
-    geoms = GRID + 1 + ncolumn * whole(read_lane(grid, NCELL + 1, 0))  # first place of the list of geoms
+    geoms = GRID + 1 + ncolumn * whole(read_lane(grid, NCELL + 1, 0))  # start of the list of geoms
     for row in range(first_row, last_row + 1):
         # the lists of a row's cells follow each other: from that of the first cell to the end of the last one's
         start = whole(read_lane(grid, GRID + ncolumn * row + first_column, 0))
@@ -181,20 +181,20 @@ def choose_near(m, d, p, frame, bounds, chosen):
     line = (pos + center, axis)
     bundle = numbers[6:10]
     # a number that is not finite if the frame or a geom's pose is not; its value has no meaning
-    spoiled = dot(pos, R.columns[0] + R.columns[1])  # the third column is the product of these
+    nonfinite = dot(pos, R.columns[0] + R.columns[1])  # the third column is the product of these
     n = 0
     for k in range(d.camera.ncandidate[0]):
         n, pose = choose_geom(m, d, d.camera.candidate[k], line, bundle, chosen, n)
-        spoiled = spoiled + pose
+        nonfinite = nonfinite + pose
     if p.ground != 0:
         n = choose_fixed(m, d, p, line, bundle, chosen, n)
-    return n, where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)  # NaN - NaN and inf - inf are NaN
+    return n, where(fabs(nonfinite) < FAR, 0.0, nonfinite - nonfinite)  # NaN - NaN and inf - inf are NaN
 
 
 # ---- vertical rays ---------------------------------------------------------------------------------------------------
 @kernel
-def measure_shadows(m, d, p):
-    """p.shadow <- the half extents along x and y [m] of each geom in `ray.seen`: of a box, or a bounding sphere."""
+def store_half_extents(m, d, p):
+    """p.half_extents <- half extents along x and y [m] of each geom in `ray.seen`: of a box, or a bounding sphere."""
     for k in range(d.ray.ngeom[0]):
         g = d.ray.seen[k]
         geom = m.geom[g]
@@ -203,17 +203,17 @@ def measure_shadows(m, d, p):
             for i in range(2):
                 # sum over j of |R_ij| size_j; row i of R: 3 i to 3 i + 2
                 extent = fabs(R[3 * i]) * size[0] + fabs(R[3 * i + 1]) * size[1] + fabs(R[3 * i + 2]) * size[2]
-                p.shadow[k, i] = SLACK * extent
+                p.half_extents[k, i] = SLACK * extent
         else:
             radius = SLACK * radius_of(geom.type, size, geom.rbound)
-            p.shadow[k, 0], p.shadow[k, 1] = radius, radius
+            p.half_extents[k, 0], p.half_extents[k, 1] = radius, radius
 
 
 @kernel
 def cast_vertical(m, d, p):
-    """Finds the first surfaces of rays along z: a geom is tested if its shadow covers a ray.
+    """Finds the first surfaces of rays along z: a geom is tested if its rectangle has a ray.
 
-    Reads:  ray.point, ray.exclude (a body), ray.seen, ray.ngeom, ray.cutoff, as `cast`; p.shadow of `measure_shadows`.
+    Reads:  ray.point, ray.exclude (a body), ray.seen, ray.ngeom, ray.cutoff, as `cast`; p.half_extents.
     Writes: ray.distance [m] and ray.geom, -1 without a hit; ray.normal.
     """
     x, y = d.ray.point[0][0], d.ray.point[0][1]
@@ -223,7 +223,7 @@ def cast_vertical(m, d, p):
         near = d.ray.exclude[0] != m.geom_bodyid[g]
         # a plane has no extent and is always tested
         if m.geom_type[g] != PLANE:
-            near = near & (fabs(d.geom_xpos[g][0] - x) <= p.shadow[k, 0])
-            near = near & (fabs(d.geom_xpos[g][1] - y) <= p.shadow[k, 1])
+            near = near & (fabs(d.geom_xpos[g][0] - x) <= p.half_extents[k, 0])
+            near = near & (fabs(d.geom_xpos[g][1] - y) <= p.half_extents[k, 1])
         intersect_geom(m, d, g, near, packet=1)  # ray.distance, ray.geom, ray.normal
     end_rays(d)

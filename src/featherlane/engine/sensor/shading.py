@@ -9,7 +9,7 @@ Deviation: light is computed for each pixel, not for each corner of a tessellati
     No reflections, haze or transparency: a geom whose alpha is not 0 is opaque.
 
 Lanes hold different pixels, so the geom of a lane is a value, and its data is gathered from tables of numbers: SURFACE
-numbers for each geom, TRIANGLE for each triangle, LIGHT for each light.  The constants below are places in these.  A
+numbers for each geom, TRIANGLE for each triangle, LIGHT for each light.  The constants below are indices in these.  A
 type of geoms is compared as a value: kind == 1.0 * MESH.
 The record p has the addresses of these tables (surfaces, triangles, lights, texels), nlight, light_frame (position and
 direction of each light), camera, rgb (the result) and the sky: sky_texel (first texel), sky_width (of a face, in
@@ -20,7 +20,7 @@ meets_bounding_sphere(m, d, g, origin, direction) returns the mask of rays that 
 
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.rays.ray import intersect_geom, meets_bounding_sphere
-from featherlane.engine.sensor.texture import cube_face, flat_place, interpolated
+from featherlane.engine.sensor.texture import cube_face, flat_coordinates, interpolated
 
 # numbers of a geom in the table of surfaces.  TEXTURE: NO_TEXTURE, FLAT or CUBE; TEXEL_HIGH, TEXEL_LOW: its first texel
 # in two parts; WIDE, HIGH: its size in texels; REPEAT_X, REPEAT_Y, UNIFORM: texrepeat and texuniform of the material;
@@ -29,24 +29,28 @@ SURFACE = 13
 EMISSION, SPECULAR, SHININESS, TEXTURE, TEXEL_HIGH, TEXEL_LOW, WIDE, HIGH = range(8)
 REPEAT_X, REPEAT_Y, UNIFORM, MAPPED, SHAPE = range(8, SURFACE)
 NO_TEXTURE, FLAT, CUBE = range(3)
-TRIANGLE = 24  # numbers of a triangle: corners, normals and places in the texture, of three corners each
+TRIANGLE = 24  # numbers of a triangle: positions, normals and texture coordinates of its three corners
 LIGHT = 34  # numbers of a light
 HEADLIGHT = -1  # its mode
 MODE, BODY, TARGET, KIND, CASTS = range(5)  # of a light; CASTS: 1 if it casts shadows
-# three numbers each: place and direction as in the model, then its colours (SHINE: specular) and FADING (attenuation);
+# three numbers each: position and direction as in the model, its colours, and ATTENUATION (c_0, c_1, c_2);
 # one number: CUTOFF, the cosine of the half angle, and EXPONENT of a spot light
-POS, DIR, POSCOM0, POS0, DIR0, AMBIENT, DIFFUSE, SHINE, FADING, CUTOFF, EXPONENT = (*range(5, 32, 3), 32, 33)
-SKIN = 1e-4  # shadow rays start this far above a surface, relative to the distance from the camera
+POS, DIR, POSCOM0, POS0, DIR0, AMBIENT, DIFFUSE, SPECULAR_COLOUR, ATTENUATION, CUTOFF, EXPONENT = (
+    *range(5, 32, 3),
+    32,
+    33,
+)
+SHADOW_OFFSET = 1e-4  # shadow rays start this far above a surface, relative to the distance from the camera
 
 
 @kernel
 def table3(table, k):
-    """Returns three numbers of a table from place k on."""
+    """Returns three numbers of a table from index k on."""
     return Vec3(table[k : k + 3])
 
 
 @kernel
-def place_lights(m, d, p):
+def store_light_frames(m, d, p):
     """p.light_frame[k] <- (position, direction) of light k in world axes; a headlight looks along the camera's axis.
 
     Source: MuJoCo mj_camlight (lights alone).
@@ -87,13 +91,13 @@ def gather_components(rows, k):
 
 @kernel
 def gather3(table, k):
-    """Returns three numbers of a table from place k on; k is a value, so lanes have different places."""
+    """Returns three numbers of a table from index k on; k is a value, so lanes have different indices."""
     return Vec3(gather(table, k), gather(table, k + 1.0), gather(table, k + 2.0))
 
 
 @kernel
-def corner_weights(a, b, c, point):
-    """Returns the weights of a triangle's corners a, b, c at a point of its plane; (1, 0, 0) if it has no area.
+def barycentric_coordinates(a, b, c, point):
+    """Returns the barycentric coordinates of a point in the plane of a triangle a, b, c; (1, 0, 0) without area.
 
     They solve point - a = weight_b (b - a) + weight_c (c - a), by its normal equations.
     """
@@ -109,10 +113,10 @@ def corner_weights(a, b, c, point):
 
 
 @kernel
-def on_mesh(d, p, is_mesh, local, normal):
+def interpolated_on_mesh(d, p, is_mesh, local, normal):
     """Returns (normal, s, t) at a point of a mesh: interpolated between the corners of the triangle that the ray hit.
 
-    (s, t) is the place in the texture.  Where the interpolated normal points to the opposite side of the face, the
+    (s, t) are texture coordinates.  Where the interpolated normal points to the opposite side of the face, the
     face's normal is returned.
 
     Args:
@@ -123,7 +127,9 @@ def on_mesh(d, p, is_mesh, local, normal):
     """
     table = doubles(d, p.triangles)
     first = TRIANGLE * where(is_mesh, d.ray.triangle[0], 0.0)
-    weights = corner_weights(gather3(table, first), gather3(table, first + 3.0), gather3(table, first + 6.0), local)
+    weights = barycentric_coordinates(
+        gather3(table, first), gather3(table, first + 3.0), gather3(table, first + 6.0), local
+    )
     n = Vec3(zeros(3))
     s, t = 0.0, 0.0
     for k in unrolled(range(3)):
@@ -136,7 +142,7 @@ def on_mesh(d, p, is_mesh, local, normal):
 
 
 @kernel
-def local_places(m, g, kind, local):
+def shape_coordinates(m, g, kind, local):
     """Returns (size, q): the size of each lane's geom in three axes, and the point relative to the shape, local / size.
 
     The ends of a capsule are half spheres from |q_z| = 1 to 2 along its axis.
@@ -157,11 +163,11 @@ def local_places(m, g, kind, local):
 
 
 @kernel
-def repeated_place(kind, s, t, size, repeats, uniform, is_mapped):
-    """Returns the place (s, t) of a flat image after its repetition, `repeats` times along s and t (texrepeat).
+def repeated_coordinates(kind, s, t, size, repeats, uniform, is_mapped):
+    """Returns texture coordinates (s, t) of a flat image that is repeated `repeats` times along s and t (texrepeat).
 
     Args:
-        kind, s, t: type of the geom, and the place of `flat_place`.
+        kind, s, t: type of the geom, and the coordinates of `flat_coordinates`.
         size: of the geom [m].
         uniform: mask of texuniform: the number of repetitions is in proportion to the geom's size.
         is_mapped: mask of meshes that have coordinates of the texture.
@@ -178,7 +184,7 @@ def repeated_place(kind, s, t, size, repeats, uniform, is_mapped):
 def texture_colour(m, d, p, g, texture_kind, local, normal, mapped):
     """Returns the colour of each lane's texture at a point of geom g, white without one.
 
-    The place in the image is computed for both kinds of textures, FLAT and CUBE, and selected by the mask `is_flat`.
+    Texture coordinates are computed for both kinds of textures, FLAT and CUBE, and selected by the mask `is_flat`.
 
     Args:
         g: the lane's geom, a value.
@@ -189,25 +195,25 @@ def texture_colour(m, d, p, g, texture_kind, local, normal, mapped):
     table, texels = doubles(d, p.surfaces), doubles(d, p.texels)
     surface = SURFACE * g
     kind = gather(table, surface + SHAPE)
-    size, q = local_places(m, g, kind, local)
+    size, q = shape_coordinates(m, g, kind, local)
     is_flat = texture_kind == 1.0 * FLAT
     uniform = gather(table, surface + UNIFORM) > 0.0
-    # FLAT: the place on the surface, repeated
+    # FLAT: coordinates on the surface, repeated
     repeats = gather(table, surface + REPEAT_X), gather(table, surface + REPEAT_Y)
-    s, t = flat_place(kind, local, q, normal, size, mapped)
-    s, t = repeated_place(kind, s, t, size, repeats, uniform, mapped[0])
+    s, t = flat_coordinates(kind, local, q, normal, size, mapped)
+    s, t = repeated_coordinates(kind, s, t, size, repeats, uniform, mapped[0])
     # CUBE: the face in the direction of the point from the geom's centre
     has_sizes = (kind >= 1.0 * SPHERE) & (kind <= 1.0 * BOX)  # in all axes
     direction = tuple(where(has_sizes, q[i], local[i]) * where(uniform, size[i], 1.0) for i in range(3))
     face, s_cube, t_cube = cube_face(direction)
-    place = where(is_flat, s, s_cube), where(is_flat, t, t_cube)
+    st = where(is_flat, s, s_cube), where(is_flat, t, t_cube)
     # the image: (first texel in two parts, first row, (texels in a row, rows)); the six faces of a cube, each wide x
     # wide, are `high` rows apart
     first_texel = gather(table, surface + TEXEL_HIGH), gather(table, surface + TEXEL_LOW)
     wide, high = gather(table, surface + WIDE), gather(table, surface + HIGH)
     wide = where(wide > 0.0, wide, 1.0)
     image = first_texel, where(is_flat, 0.0, face * high), (wide, where(is_flat, high, wide))
-    colour = interpolated(m, texels, image, place, repeats=is_flat)
+    colour = interpolated(m, texels, image, st, repeats=is_flat)
     is_white = texture_kind == 1.0 * NO_TEXTURE
     return Vec3(where(is_white, 1.0, x) for x in colour)
 
@@ -271,44 +277,44 @@ def reached_by_light(m, d, lit, point, to_light, distance):
 
 
 @kernel
-def light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, skin, seen):
-    """Returns (matt, gloss) of light k at a point: a (ambient + diffuse n.l) and a specular (n.h)^s, three components.
+def light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, shadow_offset, seen):
+    """Returns the terms a (ambient + diffuse n.l) and a specular (n.h)^s of light k at a point, three components each.
 
     Args:
-        point, normal, to_eye: place, n, and the unit direction to the eye, in world axes.
+        point, normal, to_eye: position, n, and the unit direction to the eye, in world axes.
         specular, shininess: of the surface, specular and the exponent s.
-        skin: height above the surface from which shadow rays start [m].
+        shadow_offset: height above the surface from which shadow rays start [m].
         seen: mask of lanes that see a surface.
     """
     table = doubles(d, p.lights)
     light = LIGHT * k
     pos = p.light_frame[k, 0]
     direction = p.light_frame[k, 1]
-    fade = 1.0  # the attenuation a
+    attenuation = 1.0  # a
     distance = 1e20  # a directional light is infinitely far
     to_light = -direction
     if whole(table[light + KIND]) != LIGHT_DIRECTIONAL:
         to_light, distance = normalize3(pos - point)
         # a = 1 / (c_0 + c_1 r + c_2 r^2), and within the cutoff of a spot light cos(angle)^exponent
-        c = table3(table, light + FADING)
-        fade = 1.0 / fmax(fma(distance, fma(distance, c[2], c[1]), c[0]), MINVAL)
+        c = table3(table, light + ATTENUATION)
+        attenuation = 1.0 / fmax(fma(distance, fma(distance, c[2], c[1]), c[0]), MINVAL)
         cosine = -dot(to_light, direction)
         # cosine of the spot's half angle; -1: it shines in all directions
         if table[light + CUTOFF] > -1.0:
             spot = pow_(fmax(cosine, 0.0), table[light + EXPONENT])
-            fade = where(cosine >= table[light + CUTOFF], fade * spot, 0.0)
+            attenuation = where(cosine >= table[light + CUTOFF], attenuation * spot, 0.0)
     facing = fmax(dot(normal, to_light), 0.0)
     halfway = normalize3(to_light + to_eye)[0]
-    gloss = where(facing > 0.0, specular * pow_(fmax(dot(normal, halfway), 0.0), shininess), 0.0)
+    specular_factor = where(facing > 0.0, specular * pow_(fmax(dot(normal, halfway), 0.0), shininess), 0.0)
     if whole(table[light + CASTS]) == 1:
-        lit = seen & (facing > 0.0) & (fade > 0.0)
+        lit = seen & (facing > 0.0) & (attenuation > 0.0)
         if any_(lit):
-            lit = reached_by_light(m, d, lit, fma(skin, normal, point), to_light, distance)
-        fade = where(lit, fade, 0.0)
+            lit = reached_by_light(m, d, lit, fma(shadow_offset, normal, point), to_light, distance)
+        attenuation = where(lit, attenuation, 0.0)
     ambient = table3(table, light + AMBIENT)
     diffuse = table3(table, light + DIFFUSE)
-    bright = table3(table, light + SHINE)
-    return fade * fma(facing, diffuse, ambient), fade * (gloss * bright)
+    specular_colour = table3(table, light + SPECULAR_COLOUR)
+    return attenuation * fma(facing, diffuse, ambient), attenuation * (specular_factor * specular_colour)
 
 
 @kernel
@@ -345,7 +351,7 @@ def shade(m, d, p, origin, direction, seen, colours):
             local_normal = R.T @ face_normal
             mapped = (false_mask(d), 0.0, 0.0)
             if any_(is_mesh):
-                smooth, s, t = on_mesh(d, p, is_mesh, local, local_normal)
+                smooth, s, t = interpolated_on_mesh(d, p, is_mesh, local, local_normal)
                 mapped = is_mesh & (gather(table, surface + MAPPED) > 0.0), s, t
                 normal = where(is_mesh, R @ smooth, normal)
             if any_(texture_kind > 0.0):
@@ -356,17 +362,19 @@ def shade(m, d, p, origin, direction, seen, colours):
         shininess = gather(table, surface + SHININESS)
         to_eye = -direction
         # sums over the lights without and with shadows
-        plain = emission * colour
+        unshadowed = emission * colour
         shadowed = Vec3(zeros(3))
-        # the module's formula, regrouped: colour = texture * (colour * (emission + sum of matt) + sum of gloss)
+        # the module's formula, regrouped: colour = texture * (colour * (emission + sum of diffuse) + sum of specular)
         for k in range(p.nlight):
-            matt, gloss = light_colours(m, d, p, k, point, normal, to_eye, specular, shininess, SKIN * distance, seen)
-            reflected = fma(matt, colour, gloss)
+            diffuse_term, specular_term = light_colours(
+                m, d, p, k, point, normal, to_eye, specular, shininess, SHADOW_OFFSET * distance, seen
+            )
+            reflected = fma(diffuse_term, colour, specular_term)
             # lights with shadows are separate passes, each limited to 1
             if whole(doubles(d, p.lights)[LIGHT * k + CASTS]) == 1:
                 shadowed = shadowed + clip(reflected, 0.0, 1.0)
             else:
-                plain = plain + reflected
-        lit = clip(plain, 0.0, 1.0) + shadowed
+                unshadowed = unshadowed + reflected
+        lit = clip(unshadowed, 0.0, 1.0) + shadowed
         rgb = where(seen, Vec3(texture[i] * lit[i] for i in range(3)), rgb)
     p.rgb[0:3] = 255.0 * clip(rgb, 0.0, 1.0)

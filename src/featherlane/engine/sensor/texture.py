@@ -1,4 +1,4 @@
-"""Looks up colours of textures: places on the surfaces of geoms, faces of a cube, interpolation between texels.
+"""Looks up colours of textures: texture coordinates of points on geoms, faces of a cube, interpolation between texels.
 
 Lanes hold different pixels, with different geoms and textures.  A texel is one number, red + 256 green + 65536 blue.
 Source: MuJoCo 4.0's OpenGL renderer (texture coordinates of built-in shapes; OpenGL's cube maps).
@@ -7,8 +7,8 @@ Deviation: there are no mipmaps, so a texture that is much finer than the pixels
 
 from featherlane.engine.prelude import *
 
-FULL_TURN = 6.28318530717958647692
-QUARTER_TURN = 1.57079632679489661923
+FULL_ROTATION = 6.28318530717958647692
+RIGHT_ANGLE = 1.57079632679489661923
 
 
 @kernel
@@ -17,13 +17,13 @@ def texel(m, texels, start, wide, column, row):
 
     Args:
         texels: the texels of all textures.
-        start: the place of the image's first texel, in two parts: start[0] * 4096 + start[1].
+        start: the index of the image's first texel, in two parts: start[0] * 4096 + start[1].
         column, row: whole numbers within the image.
     """
     # in float64, since an address may exceed 2^24: adding a zero in float64 converts, and times are float64 always
     zero = 0.0 * m.opt_timestep[0]
-    place = ((start[0] + zero) * 4096.0 + start[1]) + (row + zero) * wide + column
-    packed = gather(texels, where(place >= 0.0, place, 0.0))
+    index = ((start[0] + zero) * 4096.0 + start[1]) + (row + zero) * wide + column
+    packed = gather(texels, where(index >= 0.0, index, 0.0))
     blue = floor(packed / 65536.0)
     rest = packed - 65536.0 * blue
     green = floor(rest / 256.0)
@@ -48,18 +48,18 @@ def two_texels(x, n, repeats):
 
 
 @kernel
-def interpolated(m, texels, image, place, repeats):
-    """Returns the colour (red, green, blue) at a place of an image, bilinear between texels.
+def interpolated(m, texels, image, st, repeats):
+    """Returns the colour (red, green, blue) at texture coordinates (s, t) of an image, bilinear between texels.
 
     Args:
         image: (start, first row, (texels in a row, rows)); the first row counts from the start.
-        place: (s, t) from 0 to 1 over the image, right and down.
+        st: (s, t) from 0 to 1 over the image, right and down.
         repeats: mask of lanes in which the image repeats beyond its edges; in others the edge continues.
     """
     start, first_row, (wide, high) = image
     # texel centres are at 0.5, 1.5, ...
-    x0, x1, x_weight = two_texels(place[0] * wide - 0.5, wide, repeats)
-    y0, y1, y_weight = two_texels(place[1] * high - 0.5, high, repeats)
+    x0, x1, x_weight = two_texels(st[0] * wide - 0.5, wide, repeats)
+    y0, y1, y_weight = two_texels(st[1] * high - 0.5, high, repeats)
     y0, y1 = y0 + first_row, y1 + first_row
     c00, c10 = texel(m, texels, start, wide, x0, y0), texel(m, texels, start, wide, x1, y0)
     c01, c11 = texel(m, texels, start, wide, x0, y1), texel(m, texels, start, wide, x1, y1)
@@ -87,19 +87,19 @@ def cube_face(v):
 
 @kernel
 def longitude(x, y):
-    """Returns the angle of a point about the z axis, from 0 to 1 for a full turn."""
-    angle = atan2(y, x) / FULL_TURN
+    """Returns the angle of a point about the z axis, divided by 2 pi, from 0 to 1."""
+    angle = atan2(y, x) / FULL_ROTATION
     return where(angle < 0.0, angle + 1.0, angle)
 
 
 @kernel
 def latitude(q):
-    """Returns the angle of a point of the unit sphere from the equator, from 0 to 1 at either pole."""
-    return atan2(fabs(q[2]), sqrt(fma(q[0], q[0], q[1] * q[1]))) / QUARTER_TURN
+    """Returns the angle of a point of the unit sphere from the equator, divided by pi / 2: 0 to 1 at either pole."""
+    return atan2(fabs(q[2]), sqrt(fma(q[0], q[0], q[1] * q[1]))) / RIGHT_ANGLE
 
 
 @kernel
-def box_place(q, normal):
+def box_coordinates(q, normal):
     """Returns (s, t) on the face of a unit box, -1 to 1, that has the normal."""
     # faces normal to z: (x, -y); to x: (y, -z); to y: (x, -z).  A component of the normal above 0.7 selects the face
     on_z, on_x = fabs(normal[2]) > 0.7, fabs(normal[0]) > 0.7
@@ -107,7 +107,7 @@ def box_place(q, normal):
 
 
 @kernel
-def flat_place(kind, local, q, normal, size, mapped):
+def flat_coordinates(kind, local, q, normal, size, mapped):
     """Returns (s, t) of an image on the surface of a geom, before it is repeated.
 
     Args:
@@ -121,25 +121,25 @@ def flat_place(kind, local, q, normal, size, mapped):
     # plane; its infinite sides have a repetition each 2 m
     s = where(size[0] > 0.0, 0.5 + 0.5 * q[0], 0.5 * local[0])
     t = where(size[1] > 0.0, 0.5 - 0.5 * q[1], -0.5 * local[1])
-    turn = longitude(q[0], q[1])
-    up = latitude(q)
-    s_box, t_box = box_place(q, normal)
+    azimuth = longitude(q[0], q[1])
+    elevation = latitude(q)
+    s_box, t_box = box_coordinates(q, normal)
     is_box = kind == 1.0 * BOX
     is_round = (kind == 1.0 * SPHERE) | (kind == 1.0 * ELLIPSOID)
     s, t = where(is_box, s_box, s), where(is_box, t_box, t)
     # sphere and ellipsoid: longitude and latitude
-    s = where(is_round, turn, s)
-    t = where(is_round, 0.5 - 0.5 * copysign(up, q[2]), t)
+    s = where(is_round, azimuth, s)
+    t = where(is_round, 0.5 - 0.5 * copysign(elevation, q[2]), t)
     # capsule: its half spheres go from |z| = 1 to 2
     is_capsule = kind == 1.0 * CAPSULE
     on_cap = fabs(q[2]) > 1.0
-    cap = latitude((q[0], q[1], q[2] - copysign(1.0, q[2])))  # relative to the centre of the half sphere
-    s = where(is_capsule, turn, s)
-    t = where(is_capsule, where(on_cap, where(q[2] > 0.0, 1.0 - cap, cap), 0.5 - 0.5 * q[2]), t)
+    cap_elevation = latitude((q[0], q[1], q[2] - copysign(1.0, q[2])))  # relative to the centre of the half sphere
+    s = where(is_capsule, azimuth, s)
+    t = where(is_capsule, where(on_cap, where(q[2] > 0.0, 1.0 - cap_elevation, cap_elevation), 0.5 - 0.5 * q[2]), t)
     # cylinder: its side, or the disk at an end
     is_cylinder = kind == 1.0 * CYLINDER
     on_side = fabs(normal[2]) < 0.5
-    s = where(is_cylinder, where(on_side, turn, 0.5 + 0.5 * q[0]), s)
+    s = where(is_cylinder, where(on_side, azimuth, 0.5 + 0.5 * q[0]), s)
     t = where(is_cylinder, where(on_side, 0.5 - 0.5 * q[2], 0.5 + 0.5 * q[1]), t)
     # other shapes: their coordinates of the texture, or a projection along z
     is_free = (kind == 1.0 * MESH) | (kind == 1.0 * SDF) | (kind == 1.0 * HFIELD)

@@ -60,13 +60,13 @@ def add_contact_forces(m, d, active):
 def weld_moment(m, d, e, f):
     """Returns the moment on the first body of forces f along the rotation error of weld e, in world axes.
 
-    turn = (turn_0, turn_v) is the error as a quaternion, R the matrix of its frame, and scale the weld's torquescale.
-    With y = R^T (omega_1 - omega_2) the error has the rate scale vec(y turn) / 2.  So the power of the forces is
+    q = (q_0, q_v) is the error as a quaternion, R the matrix of its frame, and scale the weld's torquescale.
+    With y = R^T (omega_1 - omega_2) the error has the rate scale vec(y q) / 2.  So the power of the forces is
 
-        f . scale (turn_0 y + y x turn_v) / 2 = (omega_1 - omega_2) . R scale (turn_0 f + turn_v x f) / 2
+        f . scale (q_0 y + y x q_v) / 2 = (omega_1 - omega_2) . R scale (q_0 f + q_v x f) / 2
     """
-    frame, turn = orientations(m, d, e)
-    moment = fma(turn.w, f, cross(Vec3(turn.x, turn.y, turn.z), f))
+    frame, q = orientations(m, d, e)
+    moment = fma(q.w, f, cross(Vec3(q.x, q.y, q.z), f))
     return frame.matrix @ (0.5 * m.eq_data[e, 10] * moment)  # eq_data[10]: torquescale
 
 

@@ -237,7 +237,7 @@ def smooth_acceleration(model: Model, data: Data) -> None:
     """
 
 def energy(model: Model, data: Data) -> None:
-    """Computes potential energy of gravity and springs, and kinetic energy.
+    """Computes the potential energy, -sum m_b g . x_b + that of springs, and the kinetic energy, 1/2 v^T M v.
 
     A step also computes them if the flag `energy` is on or a sensor reads them, for the state before the step.
 

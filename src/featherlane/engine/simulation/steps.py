@@ -24,7 +24,7 @@ from featherlane.engine.dynamics.integrator.integrate import euler as _euler
 from featherlane.engine.dynamics.passive.forces import passive as _passive
 from featherlane.engine.model.assignment import flag
 from featherlane.engine.model.enums import Enable
-from featherlane.engine.model.integrator import SCHEMES, has_metric, has_moment
+from featherlane.engine.model.integrator import SCHEMES, has_conversion, has_metric
 from featherlane.engine.model.model import Model, check_model
 from featherlane.engine.simulation.query.product import from_fields
 from featherlane.engine.simulation.stages import forward_velocity, frames
@@ -97,7 +97,7 @@ def check_inverse(model: Model) -> None:
             "inverse: got contact_model 'lcp', allowed is 'convex': the forces of rigid contacts do "
             "not follow from qacc"
         )
-    if model.opt.enableflags & Enable.INVDISCRETE and not (has_moment(model) or has_metric(model)):
+    if model.opt.enableflags & Enable.INVDISCRETE and not (has_conversion(model) or has_metric(model)):
         name = SCHEMES[int(model.opt.integrator)].name
         raise ModelError(
             f"inverse: got invdiscrete with the integrator {name}, allowed are euler, implicit and implicitfast"

@@ -1,4 +1,4 @@
-"""Free bodies without contacts or other rows: under `discrete` they turn with their gyroscopic derivatives.
+"""Free bodies without contacts or other rows: under `discrete` their accelerations include gyroscopic derivatives.
 
 `has_metric(m)`: whether the model uses the integrator `discrete`, which solves in a metric in place of M, with an
 entry for each actuator that has rates (`actuator_metric`).
@@ -73,7 +73,7 @@ def _touch_by_actuator(m, d, i, acts):
 
 
 @stage
-def turn_free_bodies(m, d):
+def accelerate_untouched_bodies(m, d):
     """Under `discrete`, computes qacc of each free body that nothing touches, with its gyroscopic derivatives.
 
     Source: MuJoCo 4, chapter Computation, "Discrete-time"; an experiment with 4.0.1 showed that rows and actuators

@@ -13,9 +13,9 @@ Goal = row_type("Goal", "x y z qw qx qy qz lx ly lz ax ay az")  # position, quat
 GOAL = len(Goal._fields)
 
 
-@attribute(Goal, "place")
+@attribute(Goal, "position")
 @kernel
-def goal_place(g):
+def goal_position(g):
     """Returns the position of a goal."""
     return Vec3(g[0:3])
 
@@ -62,7 +62,7 @@ IK = Layout(
         _given.int("dof_joint", "ndof", "1", "joint of a dof"),
         _given.int("kind", "ntarget", "1", "kind of a target's object, as mjtObj"),
         _given.int("object", "ntarget", "1", "index of the object"),
-        _given.int("parts", "ntarget", "1", "bits: 1 position, 2 orientation, 4 point to look at"),
+        _given.int("prescribed", "ntarget", "1", "bits: 1 position, 2 orientation, 4 point to look at"),
         _given.int("equality", "nequality", "1", "index of an equality constraint"),
         _given.int("moves", "nrow ndof", "1", "1: the dof changes the error; -1: it moves the second body"),
         _given.rows(Goal, "goal", "ntarget", "m, 1", "position, quaternion, point to look at, axis"),

@@ -23,16 +23,16 @@ from featherlane.tools.inverse_kinematics.residual import ik_residual
 RUNNING, REACHED, STATIONARY, FAILED = -1.0, 0.0, 1.0, 3.0  # IkStatus; its ITERATION_LIMIT is set by the caller
 FIRST_DAMPING = 1e-3  # first damping, in units of the largest diagonal entry of A
 FAR = 1e30  # a larger cost is not finite
-# float64, then float32.  LEAST: least damping, in the same units.  A world stops at this COSINE of the angle between
-# residual and columns, at this relative DECREASE of the cost, or at a SHORT step [m, rad]
-LEAST, COSINE, DECREASE, SHORT = 1e-11, 1e-7, 1e-10, 1e-10
-LEAST32, COSINE32, DECREASE32, SHORT32 = 1e-5, 1e-4, 1e-5, 1e-6
+# float64, then float32.  LEAST_DAMPING is in the same units.  A world stops at this COSINE of the angle between
+# residual and columns, at this relative DECREASE of the cost, or at a step below LEAST_STEP [m, rad]
+LEAST_DAMPING, COSINE, DECREASE, LEAST_STEP = 1e-11, 1e-7, 1e-10, 1e-10
+LEAST_DAMPING32, COSINE32, DECREASE32, LEAST_STEP32 = 1e-5, 1e-4, 1e-5, 1e-6
 
 
 # ---- joints ----------------------------------------------------------------------------------------------------------
 @kernel
 def _clamp_joint(m, d, j):
-    """Moves joint j of the position d.qpos into its limits; a ball's angle is limited."""
+    """qpos <- clamp(qpos, lower, upper) of joint j; of a ball, the angle of its rotation vector is limited."""
     joint = m.joint[j]
     adr, kind = joint.qposadr, joint.type
     if joint.limited:
@@ -184,9 +184,9 @@ def levenberg_marquardt(m, d, p):
     Scratch: all else of p, what `ik_residual` writes.
     Cost: O(ndof^3) per iteration.
     """
-    least, cosine, decrease, short = LEAST, COSINE, DECREASE, SHORT
+    least_damping, cosine, decrease, least_step = LEAST_DAMPING, COSINE, DECREASE, LEAST_STEP
     if single_precision(d):
-        least, cosine, decrease, short = LEAST32, COSINE32, DECREASE32, SHORT32
+        least_damping, cosine, decrease, least_step = LEAST_DAMPING32, COSINE32, DECREASE32, LEAST_STEP32
     for v in range(p.nvel):
         p.step[v] = 0.0
     _clamp_joints(m, d, p)
@@ -215,18 +215,18 @@ def levenberg_marquardt(m, d, p):
         longest = _apply_step(m, d, p)  # qpos, x
         ik_residual(m, d, p)  # trial_*
         gain = p.cost[0] - p.trial_cost[0]
-        promised = _model_decrease(p)
-        accepted = running & (gain > 0.0) & (promised > 0.0)
-        rho = gain / where(promised > 0.0, promised, 1.0)
-        stalls = accepted & (gain <= decrease * p.cost[0]) & (promised <= decrease * p.cost[0])
+        predicted = _model_decrease(p)
+        accepted = running & (gain > 0.0) & (predicted > 0.0)
+        rho = gain / where(predicted > 0.0, predicted, 1.0)
+        stalls = accepted & (gain <= decrease * p.cost[0]) & (predicted <= decrease * p.cost[0])
         _accept_trial(d, p, accepted)
         # damping of the next step: mu max(1/3, 1 - (2 rho - 1)^3), or mu nu after a rejected one
         s = 2.0 * rho - 1.0
-        after_accepted = fmax(mu * fmax(1.0 - s * s * s, 1.0 / 3.0), least * _largest_diagonal(p))
+        after_accepted = fmax(mu * fmax(1.0 - s * s * s, 1.0 / 3.0), least_damping * _largest_diagonal(p))
         mu = where(accepted, after_accepted, where(running, mu * nu, mu))
         nu = where(accepted, 2.0, where(running, 2.0 * nu, nu))
         p.niter[0] = where(running, p.niter[0] + 1.0, p.niter[0])
-        status = where(running & (stalls | not_(longest > short)), STATIONARY, status)
+        status = where(running & (stalls | not_(longest > least_step)), STATIONARY, status)
         status = where(accepted & _is_reached(d, p), REACHED, status)
         running = status == RUNNING
     for i in range(p.npos):

@@ -10,7 +10,7 @@ Rows of J of an orientation are the angular velocities of the object.  The Jacob
 them by a factor that maps e_o to itself, so g is exact.
 The record p is IK (fields.py).  Index t is a target (goal, weight) or, after the targets, a constraint.  Index i is a
 DoF that moves, p.dof[i] of joint p.dof_joint[i], with i < ndof; p.moves[t, i] is 0 if it does not affect t.
-`anchor` returns the anchor of a connect or weld on side 0 or 1 in world axes, `orientations` (frame, turn) of a weld:
+`anchor` returns the anchor of a connect or weld on side 0 or 1 in world axes, `orientations` (frame, q) of a weld:
 the orientation q_2 of its second body or site, and q_2* q_1 q_rel, the rotation of the first relative to it.
 `joint_equality_error` and `tendon_equality_error` return (error, slope) of c = x_1 - f(x_2), slope = df/dx_2.
 Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; Murray, Li, Sastry, A Mathematical Introduction to
@@ -26,7 +26,7 @@ from featherlane.engine.dynamics.body.kinematics import kinematics, path_frames
 from featherlane.engine.dynamics.tendon.length import tendon
 from featherlane.tools.inverse_kinematics.fields import IK
 
-PLACE, TURN, LOOK = 1, 2, 4  # bits of p.parts: what a target prescribes
+POSITION, ORIENTATION, LOOK_AT = 1, 2, 4  # bits of p.prescribed: what a target prescribes
 
 
 # ---- objects ---------------------------------------------------------------------------------------------------------
@@ -36,17 +36,19 @@ def _object_pose(m, d, kind, i):
 
     kind: mjtObj.
     """
-    body, offset, turn = i, Vec3(zeros(3)), Quat(1.0, 0.0, 0.0, 0.0)
+    body, offset, quat = i, Vec3(zeros(3)), Quat(1.0, 0.0, 0.0, 0.0)
     if kind == OBJ_SITE:
-        body, offset, turn = m.site_bodyid[i], m.site_pos[i], m.site_quat[i]
+        body, offset, quat = m.site_bodyid[i], m.site_pos[i], m.site_quat[i]
     elif kind == OBJ_GEOM:
-        body, offset, turn = m.geom_bodyid[i], m.geom_pos[i], m.geom_quat[i]
-    return d.xpos[body] + d.xmat[body] @ offset, d.xquat[body] @ turn
+        body, offset, quat = m.geom_bodyid[i], m.geom_pos[i], m.geom_quat[i]
+    return d.xpos[body] + d.xmat[body] @ offset, d.xquat[body] @ quat
 
 
 @kernel
 def _dof_motion(m, d, dof, j, point):
-    """Returns (linear velocity of a point, angular velocity of its body) per unit velocity of `dof`, a DoF of joint j.
+    """Returns (v, w) per unit velocity of `dof`, a DoF of joint j: of a point, and angular of its body.
+
+    A rotation has w = axis, v = axis x (point - anchor), a translation v = axis, w = 0.
 
     The point moves with the joint's body; world axes.
     """
@@ -87,7 +89,7 @@ def _add_rows(d, p, t, e, weight):
 @kernel
 def _add_position(m, d, p, t, pos):
     """Adds the rows of target t's position: its distance from the object at pos.   Writes: column, trial_error."""
-    e = p.goal[t].place - pos
+    e = p.goal[t].position - pos
     for i in range(p.ndof):
         v, _ = _dof_motion(m, d, p.dof[i], p.dof_joint[i], pos)
         p.column[i] = v
@@ -167,14 +169,14 @@ def _add_joints(m, d, p, t, e):
 
 
 @kernel
-def _length_rate(m, d, i, dof):
+def _length_derivative(m, d, i, dof):
     """Returns the derivative of the length of tendon i (-1: none) by a dof."""
-    rate = 0.0
+    derivative = 0.0
     if i >= 0:
         for e in tendon_entries(m, i):
             if m.ten_J_colind[e] == dof:
-                rate = d.ten_J[e]
-    return rate
+                derivative = d.ten_J[e]
+    return derivative
 
 
 @kernel
@@ -182,8 +184,8 @@ def _add_tendons(m, d, p, t, e):
     """Adds equality e of two tendons, or of one and a constant, as constraint t.   Writes: column."""
     error, slope = tendon_equality_error(m, d, e)
     for i in range(p.ndof):
-        entry = _length_rate(m, d, m.eq_obj1id[e], p.dof[i])
-        entry = fma(-slope, _length_rate(m, d, m.eq_obj2id[e], p.dof[i]), entry)
+        entry = _length_derivative(m, d, m.eq_obj1id[e], p.dof[i])
+        entry = fma(-slope, _length_derivative(m, d, m.eq_obj2id[e], p.dof[i]), entry)
         p.column[i] = (entry, 0.0, 0.0)
     _add_scalar(d, p, t, error, angle=0)
 
@@ -205,9 +207,9 @@ def _add_fastening(m, d, p, t, e):
     if m.eq_type[e] == EQ_WELD:
         # without a torquescale a weld does not hold the orientation
         holds = where(m.eq_data[e, 10] != 0.0, 1.0, 0.0)
-        frame, turn = orientations(m, d, e)
-        # turn = q_2* q_1 is the rotation from the second frame to the first, in the axes of `frame` = q_2
-        rotation = -holds * (frame @ quat_log(turn.unit))
+        frame, q = orientations(m, d, e)
+        # q = q_2* q_1 is the rotation from the second frame to the first, in the axes of `frame` = q_2
+        rotation = -holds * (frame @ quat_log(q.unit))
         for i in range(p.ndof):
             _, w = _dof_motion(m, d, p.dof[i], p.dof_joint[i], p1)
             p.column[i] = (holds if p.moves[t, i] > 0 else -holds) * w
@@ -262,11 +264,11 @@ def ik_residual(m, d, p):
     for t in range(p.ntarget):
         p.trial_error[t] = zeros(2)
         pos, quat = _object_pose(m, d, p.kind[t], p.object[t])
-        if p.parts[t] & PLACE:
+        if p.prescribed[t] & POSITION:
             _add_position(m, d, p, t, pos)
-        if p.parts[t] & TURN:
+        if p.prescribed[t] & ORIENTATION:
             _add_orientation(m, d, p, t, pos, quat)
-        if p.parts[t] & LOOK:
+        if p.prescribed[t] & LOOK_AT:
             _add_look(m, d, p, t, pos, quat)
     if p.has_tendons:
         kinematics(m, d)

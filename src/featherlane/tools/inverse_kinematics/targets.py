@@ -18,10 +18,14 @@ from featherlane.engine.simulation.query.objects import Object, object_of
 from featherlane.engine.spatial.vector import MINVAL
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.tools.inverse_kinematics.fields import GOAL
-from featherlane.tools.inverse_kinematics.residual import LOOK, PLACE, TURN
+from featherlane.tools.inverse_kinematics.residual import LOOK_AT, ORIENTATION, POSITION
 
 KINDS = {"xbody": ("body", OBJ_XBODY), "geom": ("geom", OBJ_GEOM), "site": ("site", OBJ_SITE)}
-PARTS = {"position": (PLACE, 0, 3), "orientation": (TURN, 3, 4), "look_at": (LOOK, 7, 3)}  # bit, column, columns
+PARTS = {
+    "position": (POSITION, 0, 3),
+    "orientation": (ORIENTATION, 3, 4),
+    "look_at": (LOOK_AT, 7, 3),
+}  # bit, column, columns
 AXIS = 10  # column of the axis
 
 
@@ -73,17 +77,17 @@ class Targets:
     def __init__(self, model: Model, nworld: int, dtype: np.dtype, targets: IkTarget | Sequence[IkTarget]):
         given = _listed(targets)
         self.number = len(given)
-        kind, index, parts = (np.zeros(self.number, np.int32) for _ in range(3))
+        kind, index, prescribed = (np.zeros(self.number, np.int32) for _ in range(3))
         goal, weight = np.zeros((nworld, 1, self.number, GOAL), dtype), np.empty((nworld, 1, self.number, 2), dtype)
         for t, target in enumerate(given):
             where = "targets" if len(given) == 1 else f"targets[{t}]"
             kind[t], index[t] = object_of(model, target.object, f"{where}.object", KINDS)
-            parts[t] = _set_goals(where, target, goal[:, 0, t])
+            prescribed[t] = _set_goals(where, target, goal[:, 0, t])
             for k, name in enumerate(("position_weight", "orientation_weight")):
                 weight[:, 0, t, k] = bounded(f"{where}.{name}", getattr(target, name), 0.0, above=True)
         owners = {OBJ_SITE: model.site_bodyid, OBJ_XBODY: np.arange(model.nbody), OBJ_GEOM: model.geom_bodyid}
         self.body = np.array([owners[k][i] for k, i in zip(kind.tolist(), index, strict=True)], int)
-        self.tables = {"kind": kind, "object": index, "parts": parts}
+        self.tables = {"kind": kind, "object": index, "prescribed": prescribed}
         self.rows = {"goal": goal, "weight": weight}
 
     def of(self, at: np.ndarray) -> Targets:
@@ -110,23 +114,23 @@ def _listed(targets: Any) -> list[IkTarget]:
 
 
 def _set_goals(where: str, target: IkTarget, goal: np.ndarray) -> int:
-    """Writes the goals of a target to its columns (nworld, GOAL); returns the bits of its parts."""
-    parts = 0
+    """Writes the goals of a target to its columns (nworld, GOAL); returns the bits of what it prescribes."""
+    prescribed = 0
     for name, (bit, first, n) in PARTS.items():
         value = getattr(target, name)
         if value is not None:
             goal[:, first : first + n] = rows_of_worlds(f"{where}.{name}", value, len(goal), n)
-            parts |= bit
-    if not parts:
+            prescribed |= bit
+    if not prescribed:
         raise ModelError(f"{where}: got no goal, allowed are {', '.join(PARTS)}")
-    if parts & TURN and parts & LOOK:
+    if prescribed & ORIENTATION and prescribed & LOOK_AT:
         raise ModelError(f"{where}: got orientation and look_at, allowed is one of them")
-    if parts & TURN:
+    if prescribed & ORIENTATION:
         _check_length(f"{where}.orientation", goal[:, 3:7])
-    if parts & LOOK:
+    if prescribed & LOOK_AT:
         goal[:, AXIS:] = rows_of_worlds(f"{where}.axis", target.axis, len(goal), 3)
         _check_length(f"{where}.axis", goal[:, AXIS:])
-    return parts
+    return prescribed
 
 
 def rows_of_worlds(name: str, value: ArrayLike, nworld: int, n: int) -> np.ndarray:

@@ -6,8 +6,8 @@ the time steps of the tile, and the state is set again after them.
 
 The task's functions are stages `(d, p, i)` that are called by address.  They read fields of d and write fields of p:
 `observe` writes obs, `remember` writes next, and `score` reads before and writes reward and terminated.  i is 1 for the
-first state of an episode and else 0.  The record p is PLAY below; the call sets its sizes.  In all kernels `resting` is
-the mask of worlds that start an episode.
+first state of an episode and else 0.  The record p is PLAY below; the call sets its sizes.  In all kernels `starting`
+is the mask of worlds that start an episode.
 """
 
 from featherlane.engine.prelude import *
@@ -56,7 +56,7 @@ PLAY = Layout(
 
 
 @kernel
-def set_controls(d, p, resting):
+def set_controls(d, p, starting):
     """Sets d.ctrl to the policy's action with noise, clipped, except in worlds that start.
 
     Behind the weights, `numbers` has from p.tail on: ninput means, ninput inverse deviations, the limit of
@@ -72,45 +72,45 @@ def set_controls(d, p, resting):
         p.action[k] = p.mean[k] + numbers[deviations + k] * p.noise[k]
         clipped = fmin(fmax(p.action[k], numbers[lower + k]), numbers[upper + k])
         clipped = where(p.action[k] == p.action[k], clipped, p.action[k])  # NaN stays NaN
-        d.ctrl[k] = where(resting, d.ctrl[k], clipped)
+        d.ctrl[k] = where(starting, d.ctrl[k], clipped)
 
 
 @kernel
-def set_initial_states(m, d, p, resting):
+def set_initial_states(m, d, p, starting):
     """Resets worlds that start to the model's defaults, with positions and velocities of their next initial state.
 
     Row p.used of `start` holds them; its last row is repeated.
     """
-    reset_worlds(m, d, resting)
+    reset_worlds(m, d, starting)
     if sleeping(m):
-        restart_sleep(m, d, resting)
-    d.nreset[0] = where(resting, 0.0, d.nreset[0])  # counts resets by autoreset in an episode
+        restart_sleep(m, d, starting)
+    d.nreset[0] = where(starting, 0.0, d.nreset[0])  # counts resets by autoreset in an episode
     # index of the first value of each world's row: positions, then velocities
     first = fmin(p.used[0], 1.0 * (p.nstart - 1)) * (m.nq + m.nv)
     for i in range(m.nq):
-        d.qpos[i] = where(resting, gather_rows(p.start, first + i), d.qpos[i])
+        d.qpos[i] = where(starting, gather_rows(p.start, first + i), d.qpos[i])
     for i in range(m.nv):
-        d.qvel[i] = where(resting, gather_rows(p.start, first + m.nq + i), d.qvel[i])
+        d.qvel[i] = where(starting, gather_rows(p.start, first + m.nq + i), d.qvel[i])
 
 
 @kernel
-def begin_episodes(m, d, p, resting):
+def begin_episodes(m, d, p, starting):
     """Sets initial states, and stores their observations, `before` and `warning` until the end of the step.
 
     `warning` counts from 0 in worlds that start.  In other worlds it does not change, although `forward_to` also counts
     there.
     Writes: the states, warning, start_obs, start_before, start_status; what `forward_to` writes.
     """
-    set_initial_states(m, d, p, resting)
+    set_initial_states(m, d, p, starting)
     # start_status keeps the counts of the other worlds during `forward_to`
     for k in range(NSTATUS):
-        p.start_status[k] = where(resting, 0.0, d.warning[k])
+        p.start_status[k] = where(starting, 0.0, d.warning[k])
         d.warning[k] = p.start_status[k]
     if p.start_stage > 0:
         forward_to(m, d, p.start_stage)
     for k in range(NSTATUS):
         counted = d.warning[k]
-        d.warning[k] = where(resting, counted, p.start_status[k])
+        d.warning[k] = where(starting, counted, p.start_status[k])
         p.start_status[k] = d.warning[k]
     # the functions at these addresses write obs and next; 1: first state of an episode
     call(p.observe, d, p, 1)
@@ -120,16 +120,16 @@ def begin_episodes(m, d, p, resting):
 
 
 @kernel
-def restore_initial_states(m, d, p, resting):
+def restore_initial_states(m, d, p, starting):
     """Sets the initial states of worlds that start again, after the time steps of their tile; counts the episodes."""
-    set_initial_states(m, d, p, resting)
+    set_initial_states(m, d, p, starting)
     for k in range(NSTATUS):
-        d.warning[k] = where(resting, p.start_status[k], d.warning[k])
-    p.used[0] = where(resting, p.used[0] + 1.0, p.used[0])
+        d.warning[k] = where(starting, p.start_status[k], d.warning[k])
+    p.used[0] = where(starting, p.used[0] + 1.0, p.used[0])
 
 
 @kernel
-def write_outcomes(d, p, resting):
+def write_outcomes(d, p, starting):
     """Writes reward, terminated, truncated, done and the observation of the present state.
 
     A world with a new non-finite state or bad control terminates with reward 0.
@@ -142,17 +142,17 @@ def write_outcomes(d, p, resting):
     p.reward[0] = 0.0
     p.terminated[0] = 0.0
     call(p.score, d, p, 0)  # reward, terminated
-    p.reward[0] = where(resting | bad, 0.0, p.reward[0])
-    p.terminated[0] = where(resting, 0.0, where(bad, 1.0, p.terminated[0]))
-    p.elapsed[0] = where(resting, 0.0, p.elapsed[0] + 1.0)
+    p.reward[0] = where(starting | bad, 0.0, p.reward[0])
+    p.terminated[0] = where(starting, 0.0, where(bad, 1.0, p.terminated[0]))
+    p.elapsed[0] = where(starting, 0.0, p.elapsed[0] + 1.0)
     p.truncated[0] = where(p.elapsed[0] >= 1.0 * p.limit, 1.0, 0.0)
     p.done[0] = where((p.terminated[0] > 0.0) | (p.truncated[0] > 0.0), 1.0, 0.0)
     call(p.observe, d, p, 0)  # obs; 0: not the first state of an episode
     call(p.remember, d, p, 0)  # next
     for i in range(p.ninput):
-        p.obs[i] = where(resting, p.start_obs[i], p.obs[i])
+        p.obs[i] = where(starting, p.start_obs[i], p.obs[i])
     for i in range(p.nbefore):
-        p.before[i] = where(resting, p.start_before[i], p.next[i])
+        p.before[i] = where(starting, p.start_before[i], p.next[i])
 
 
 @stage(p=PLAY)
@@ -165,18 +165,18 @@ def play_tile(m, d, b, p, thread, tile):
     """
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)
-        resting = p.done[0] > 0.0  # of the step before
-        set_controls(d, p, resting)  # d.ctrl, from p.obs and p.noise
-        if any_(resting):
-            begin_episodes(m, d, p, resting)
+        starting = p.done[0] > 0.0  # of the step before
+        set_controls(d, p, starting)  # d.ctrl, from p.obs and p.noise
+        if any_(starting):
+            begin_episodes(m, d, p, starting)
         for k in range(p.frame_skip):
             # the first nskip time steps compute no outputs, such as sensors: later steps overwrite them unread
             d.unread[0] = 1 if k < p.nskip else 0
             step(m, d)
         d.unread[0] = 0
-        if any_(resting):
-            restore_initial_states(m, d, p, resting)  # undoes the steps of these worlds
-        write_outcomes(d, p, resting)
+        if any_(starting):
+            restore_initial_states(m, d, p, starting)  # undoes the steps of these worlds
+        write_outcomes(d, p, starting)
         write_records(b, thread, tile, s)
     sign_contacts(m, d)  # writes the signature by which the next call groups worlds with similar contacts
     store_worlds(b, thread, tile)

@@ -5,8 +5,8 @@ import pytest
 
 from featherlane.engine.model.enums import PYRAMIDAL
 from featherlane.engine.solver.hessian.entries.between_trees import (
+    add_angular_coupling,
     add_point_stiffness,
-    add_turning_stiffness,
     clear_couplings,
     count_dofs_above,
     is_free_translation,
@@ -15,11 +15,11 @@ from featherlane.engine.solver.hessian.entries.between_trees import (
 )
 from featherlane.engine.solver.hessian.entries.stiffness import (
     add_outer,
+    angular_edges_normal_weight,
+    angular_stiffness,
     cone_stiffness,
     normal_stiffness,
     pyramid_stiffness,
-    turning_stiffness,
-    turning_weight,
 )
 from featherlane.engine.solver.rows.rows import prepare_contacts
 from oracles.hessians import basis_weights, dense_hessian
@@ -44,8 +44,8 @@ def add(s, k):
         F = call(cone_stiffness, s.m, s.d, k)
     if s.a["con_dim"][k] > 3:
         if s.m.opt_cone == PYRAMIDAL:
-            F = call(add_outer, call(turning_weight, s.d, k), s.d.con_basis[k].rows[0], F)
-        call(add_turning_stiffness, s.m, s.d, k, *call(turning_stiffness, s.m, s.d, k))
+            F = call(add_outer, call(angular_edges_normal_weight, s.d, k), s.d.con_basis[k].rows[0], F)
+        call(add_angular_coupling, s.m, s.d, k, *call(angular_stiffness, s.m, s.d, k))
     call(add_point_stiffness, s.m, s.d, k, F)
 
 

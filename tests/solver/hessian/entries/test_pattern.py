@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from featherlane.engine.solver.hessian.entries.pattern import (
+    block_offset,
     diagonal_block,
     find_block,
-    find_place,
-    first_place_of_block,
+    find_offset,
     has_block_rows,
     has_couplings,
     is_above,
-    place_in_block,
+    offset_in_block,
 )
 from oracles.hessians import columns
 from oracles.uncompiled import call
@@ -40,11 +40,11 @@ def test_places_of_columns_match_their_list(s):
         assert row[-1] == i and row == sorted({*row})
         e = call(diagonal_block, s.m, s.d, i) if blocks else 0
         for j in reversed(row):
-            e, place = call(find_place, s.m, s.d, blocks, e, j)
+            e, place = call(find_offset, s.m, s.d, blocks, e, j)
             assert row[place] == j
             if blocks:
                 assert call(find_block, s.m, s.d, call(diagonal_block, s.m, s.d, i), j) == e
-                assert call(place_in_block, s.m, s.d, e, j) == place
+                assert call(offset_in_block, s.m, s.d, e, j) == place
 
 
 def test_a_block_is_placed_at_its_first_column(s):
@@ -53,7 +53,7 @@ def test_a_block_is_placed_at_its_first_column(s):
         row = s.listed[model.block_dofadr[b]]
         for c in range(b + 1):
             if model.block_dofadr[c] in row:
-                assert row[call(first_place_of_block, s.m, s.d, b, c)] == model.block_dofadr[c]
+                assert row[call(block_offset, s.m, s.d, b, c)] == model.block_dofadr[c]
 
 
 def test_the_entries_of_h_have_their_places(s):

@@ -6,8 +6,8 @@ import pytest
 from featherlane.engine.model.enums import PYRAMIDAL
 from featherlane.engine.solver.hessian.entries.stiffness import (
     add_cone_stiffness,
+    add_rotation_axes,
     add_stiffness_at_arm,
-    add_turns,
     begin_stiffness,
     clear_stiffness,
     compose_stiffness,
@@ -61,7 +61,7 @@ def add(s, k):
     else:
         call(add_cone_stiffness, s.m, s.d, k, 0)
     if dim > 3:
-        call(add_turns, s.m, s.d, k, 0)
+        call(add_rotation_axes, s.m, s.d, k, 0)
 
 
 def test_a_contacts_stiffness_is_that_of_its_rows(s, rng):

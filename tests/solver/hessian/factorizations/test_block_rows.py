@@ -56,7 +56,7 @@ def test_rows_contain_exactly_the_fill_in(w, seed):
     for b in range(model.nblock):
         listed = a["hessian.blockcol"][a["hessian.blockadr"][b] :][: a["hessian.blocknum"][b]]
         assert [*listed] == sorted(rows[b])
-        places = a["hessian.blockplace"][a["hessian.blockadr"][b] :][: len(listed)]
+        places = a["hessian.blockoffset"][a["hessian.blockadr"][b] :][: len(listed)]
         assert [*places] == [int(sum(model.block_dofnum[c] for c in listed[:e])) for e in range(len(listed))]
         for i in range(model.block_dofadr[b], model.block_dofadr[b] + model.block_dofnum[b]):
             row = columns(w, i)

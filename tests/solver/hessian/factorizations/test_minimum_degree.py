@@ -19,7 +19,7 @@ SIZES = (5, 62, 63, 130)
 
 def graph(n, rng, edges):
     words = -(-n // WORD_BITS)
-    tables = {name: np.zeros(n, int) for name in ("degree", "head", "next", "prev", "order", "place")}
+    tables = {name: np.zeros(n, int) for name in ("degree", "head", "next", "prev", "order", "position")}
     d = record(
         1, ngraph=n, ngraphword=words, graph={"bits": np.full(n * words, 7), **tables}, panel={"cost": np.zeros(2)}
     )
@@ -45,7 +45,7 @@ def test_the_tree_with_fewest_neighbours_is_eliminated_first(n):
         assert neighbours(d, t) == near[t] and call(count_neighbours, d, t) == len(near[t])
     call(order_trees, None, d)
     order = [*map(int, d.graph.order.array)]
-    assert sorted(order) == [*range(n)] and [order[p] for p in d.graph.place.array] == [*range(n)]
+    assert sorted(order) == [*range(n)] and [order[p] for p in d.graph.position.array] == [*range(n)]
     left = {*range(n)}
     for t in order:
         assert len(near[t]) == min(len(near[u]) for u in left)

@@ -7,10 +7,10 @@ import featherlane as fl
 from featherlane.engine.simulation.tile.workspace import Workspace
 from featherlane.engine.solver.hessian.factorizations.minimum_degree import clear_graph, couple_trees, order_trees
 from featherlane.engine.solver.hessian.factorizations.panel import (
+    allocate_panels,
     clear_panels,
     expand_panels,
     factor_panels,
-    place_panels,
     reduce_panels,
 )
 from oracles.uncompiled import call, records
@@ -41,7 +41,7 @@ def placed(seed, couplings):
             J[:, dofs(model, one)] = rng.normal(size=(3, len(dofs(model, one))))
         H += J.T @ J
     call(order_trees, m, d)
-    call(place_panels, m, d)
+    call(allocate_panels, m, d)
     w.arrays["panel.values"][...] = np.nan
     call(clear_panels, m, d)
     return w, m, d, H
@@ -59,7 +59,7 @@ def dofs(model, t):
 def row_of(a, t):
     """Returns trees in the row of t, and their columns."""
     at = slice(a["graph.rowadr"][t], a["graph.rowadr"][t] + a["graph.rownnz"][t])
-    return [*zip(map(int, a["graph.col"][at]), map(int, a["graph.colplace"][at]), strict=True)]
+    return [*zip(map(int, a["graph.col"][at]), map(int, a["graph.colstart"][at]), strict=True)]
 
 
 @pytest.mark.parametrize("couplings", [0, 4, 20])
@@ -71,8 +71,8 @@ def test_panels_are_consecutive_and_padded_to_eight(couplings):
     for t in order:
         column = (model.tree_dofnum[t] + 7) // 8 * 8
         assert a["panel.adr"][t] == end
-        places = [a["graph.place"][u] for u, _ in row_of(a, t)]
-        assert places == sorted(places) and all(p > a["graph.place"][t] for p in places)
+        places = [a["graph.position"][u] for u, _ in row_of(a, t)]
+        assert places == sorted(places) and all(p > a["graph.position"][t] for p in places)
         for u, at in row_of(a, t):
             assert at == column
             column += (model.tree_dofnum[u] + 7) // 8 * 8
@@ -112,5 +112,5 @@ def test_overflow_is_reported(room):
         used["npanel"] += int(w.model.tree_dofnum[t] * w.arrays["panel.width"][t])
     for size, fits in ((used[room], 1), (used[room] - 1, 0)):
         setattr(d, room, size)
-        call(place_panels, m, d)
+        call(allocate_panels, m, d)
         assert w.arrays["panel.fits"][0] == fits

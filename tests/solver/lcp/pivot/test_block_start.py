@@ -15,8 +15,8 @@ KNOWN = 1e-9  # of x: a diagonal of n keeps A well conditioned
 def place_problem(r1, n):
     """Returns A, b, lo, hi by place."""
     width = -(-n // 8) * 8
-    A = r1.place.A.array[: n * width].reshape(n, width)[:, :n]
-    return A, *(getattr(r1.place, name).array[:n] for name in ("b", "lo", "hi"))
+    A = r1.scaled.A.array[: n * width].reshape(n, width)[:, :n]
+    return A, *(getattr(r1.scaled, name).array[:n] for name in ("b", "lo", "hi"))
 
 
 def inside_of(r1):
@@ -32,10 +32,10 @@ def test_it_finds_the_known_answer(n, rng):
         if block_start.start_with_all(r1, 0, n):
             found += 1
             A, b, lo, hi = place_problem(r1, n)
-            x, w = r1.place.x.array[:n], r1.place.w.array[:n]
+            x, w = r1.scaled.x.array[:n], r1.scaled.w.array[:n]
             np.testing.assert_allclose(x, np.clip(x - (A @ x - b), lo, hi), atol=KNOWN)
             np.testing.assert_allclose(w, A @ x - b, atol=KNOWN)
-            np.testing.assert_allclose(x * r1.place.scale.array[:n], known[r1.one.order.array[:n]], atol=KNOWN)
+            np.testing.assert_allclose(x * r1.scaled.scale.array[:n], known[r1.one.order.array[:n]], atol=KNOWN)
             state = r1.one.state.array[:n]
             np.testing.assert_array_equal(x[state == LOWER], lo[state == LOWER])
             np.testing.assert_array_equal(x[state == UPPER], hi[state == UPPER])
@@ -49,7 +49,7 @@ def test_rows_before_the_first_are_complementary_already(rng):
     r1 = start(problem)
     assert block_start.start_with_all(r1, 0, 9)
     A, b, lo, hi = place_problem(r1, n)
-    x = r1.place.x.array[:n]
+    x = r1.scaled.x.array[:n]
     np.testing.assert_allclose(x[:9], np.clip(x - (A @ x - b), lo, hi)[:9], atol=KNOWN)
     assert not x[9:].any()
     assert block_start.start_with_all(r1, 9, n)
@@ -60,7 +60,7 @@ def test_it_gives_up_after_many_rounds():
     r1 = start(exponential_problem(40))
     done = block_start.start_with_all(r1, 0, 40)
     A, b, lo, hi = place_problem(r1, 40)
-    x = r1.place.x.array[:40]
+    x = r1.scaled.x.array[:40]
     far = np.abs(x - np.clip(x - (A @ x - b) / A.diagonal(), lo, hi)).max() / max(np.abs(x).max(), 1.0)
     assert (far < SAME) == bool(done)
 
@@ -83,12 +83,12 @@ def test_free_rows_are_solved_together_with_bounded_rows(rng):
     for p in inside:
         add(r1, p)
     x = np.where(np.arange(N) % 2 == 0, -0.5, 0.7)
-    r1.place.x.array[:N] = x
+    r1.scaled.x.array[:N] = x
     block_start.solve_between(r1, N)
     x[inside] = 0.0
     x += solved(A, inside, b - A @ x)
-    np.testing.assert_allclose(r1.place.x.array[:N], x, atol=SAME)
-    np.testing.assert_allclose(r1.place.w.array[:N], A @ x - b, atol=SAME)
+    np.testing.assert_allclose(r1.scaled.x.array[:N], x, atol=SAME)
+    np.testing.assert_allclose(r1.scaled.w.array[:N], A @ x - b, atol=SAME)
 
 
 @pytest.mark.parametrize(("state", "x", "w", "expected"), [
@@ -100,14 +100,14 @@ def test_free_rows_are_solved_together_with_bounded_rows(rng):
 ])  # fmt: skip
 def test_a_rows_state_follows_from_x_and_w(state, x, w, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), lo=-1.0, hi=2.0))
-    r1.one.state[1], r1.place.x[1], r1.place.w[1] = state, x, w
+    r1.one.state[1], r1.scaled.x[1], r1.scaled.w[1] = state, x, w
     assert block_start.required_state(r1, 1, 0.1) == expected
     assert block_start.count_wrong(r1, 3, 0.1) == ((0, -1) if state == expected else (1, 1))
     block_start.change_sides(r1, 2, 3, 0.1)
     assert r1.one.state[1] == state
     block_start.change_sides(r1, 0, 2, 0.1)
     assert r1.one.state[1] == expected
-    assert r1.place.x[1] == (x if state == expected else {LOWER: -1.0, UPPER: 2.0}.get(expected, x))
+    assert r1.scaled.x[1] == (x if state == expected else {LOWER: -1.0, UPPER: 2.0}.get(expected, x))
 
 
 @pytest.mark.parametrize(("leaving", "entering"), [([3], [1, 6]), ([0, 3, 7, 11, 19], [1]), ([], [2, 4]), ([8, 9], [])])
@@ -147,6 +147,6 @@ def test_the_factor_is_rebuilt_after_the_first_removed_row(rng):
     inside = [p for p in range(14) if p not in (5, 7, 13)]
     assert inside_of(r1) == inside and r1.one.ngap[0] == 0
     np.testing.assert_array_equal(r1.one.D.array[:5], kept)
-    assert [r1.one.slot[p] for p in (5, 7, 13)] == [-1, -1, -1]
+    assert [r1.one.factor_row[p] for p in (5, 7, 13)] == [-1, -1, -1]
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), solved(A, inside, b), atol=SAME)

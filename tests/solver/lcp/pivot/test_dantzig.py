@@ -27,15 +27,15 @@ def test_every_row_driven_leaves_all_before_it_complementary(n, rng):
         problem = make()
         r1 = start(problem)
         A = problem.matrix[np.ix_(r1.one.order.array[:n], r1.one.order.array[:n])] * np.outer(
-            r1.place.scale.array[:n], r1.place.scale.array[:n]
+            r1.scaled.scale.array[:n], r1.scaled.scale.array[:n]
         )
-        b, lo, hi, x = (getattr(r1.place, name).array[:n] for name in ("b", "lo", "hi", "x"))
+        b, lo, hi, x = (getattr(r1.scaled, name).array[:n] for name in ("b", "lo", "hi", "x"))
         for i in range(n):
             dantzig.make_complementary(r1, i)
             k, w = i + 1, (A @ x - b)[: i + 1]
             if r1.one.state[i] != WAITING:
                 np.testing.assert_allclose(x[:k], np.clip(x[:k] - w, lo[:k], hi[:k]), atol=KNOWN)
-                np.testing.assert_allclose(r1.place.w.array[:k], w, atol=KNOWN)
+                np.testing.assert_allclose(r1.scaled.w.array[:k], w, atol=KNOWN)
             assert not x[k:].any()
 
 
@@ -99,45 +99,45 @@ def pushed(rng):
     r1 = start(Problem(A, b, lo=-0.5, hi=0.7))
     inside = [1, 4, 6, 10]
     for p in range(n):
-        r1.one.state[p], r1.place.x[p] = (LOWER, -0.5) if p % 2 == 0 else (UPPER, 0.7)
+        r1.one.state[p], r1.scaled.x[p] = (LOWER, -0.5) if p % 2 == 0 else (UPPER, 0.7)
     for p in inside:
         add(r1, p)
-    x = r1.place.x.array[: n + 1]
+    x = r1.scaled.x.array[: n + 1]
     x[inside] = 0.0
     x[inside] = np.linalg.solve(A[np.ix_(inside, inside)], (b - A[:, : n + 1] @ x)[inside])
-    r1.place.lo.array[inside], r1.place.hi.array[inside] = x[inside] - 0.3, x[inside] + 0.4
-    r1.place.w.array[: n + 1] = A[: n + 1, : n + 1] @ x - b[: n + 1]
+    r1.scaled.lo.array[inside], r1.scaled.hi.array[inside] = x[inside] - 0.3, x[inside] + 0.4
+    r1.scaled.w.array[: n + 1] = A[: n + 1, : n + 1] @ x - b[: n + 1]
     for p in range(n):  # w with the right signs
         if p not in inside:
-            r1.one.state[p] = LOWER if r1.place.w[p] > 0 else UPPER
+            r1.one.state[p] = LOWER if r1.scaled.w[p] > 0 else UPPER
     return r1, A, n, inside
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
     r1, A, i, inside = pushed(rng)
-    dantzig.reduce_matrix_row(r1, i, r1.one.ell)
+    dantzig.reduce_matrix_row(r1, i, r1.one.rhs_entering)
     size, square = dantzig.find_direction(r1, i, sign)
-    dx, dw = r1.place.dx.array[: i + 1], r1.place.dw.array[: i + 1]
+    dx, dw = r1.scaled.dx.array[: i + 1], r1.scaled.dw.array[: i + 1]
     expected = np.zeros(i + 1)
     expected[i], expected[inside] = sign, -sign * np.linalg.solve(A[np.ix_(inside, inside)], A[inside, i])
     np.testing.assert_allclose(dx, expected, atol=SAME)
     np.testing.assert_allclose(dw, A[: i + 1, : i + 1] @ expected, atol=SAME)
     np.testing.assert_allclose([size, square], [np.abs(expected).sum(), expected @ expected])
-    r1.place.w[i] = -sign * 5.0
+    r1.scaled.w[i] = -sign * 5.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        w, state = r1.place.w.array[:i], r1.one.state.array[:i]
+        w, state = r1.scaled.w.array[:i], r1.one.state.array[:i]
         ends = np.where((state == LOWER) & (dw[:i] < 0) | (state == UPPER) & (dw[:i] > 0), -w / dw[:i], np.inf)
-        room = np.where(dx > 0, r1.place.hi.array[: i + 1], r1.place.lo.array[: i + 1]) - r1.place.x.array[: i + 1]
+        room = np.where(dx > 0, r1.scaled.hi.array[: i + 1], r1.scaled.lo.array[: i + 1]) - r1.scaled.x.array[: i + 1]
         ends[inside] = (room / dx)[inside]
     best, end = dantzig.find_step(r1, i, sign, size, square)
     own, done = room[i] / dx[i], 5.0 / (sign * dw[i])
     np.testing.assert_allclose(best, min(ends.min(), own, done))
     assert end == (int(ends.argmin()) if ends.min() < own else dantzig.AT_BOUND)
-    x, w = r1.place.x.array[: i + 1].copy(), r1.place.w.array[: i + 1].copy()
+    x, w = r1.scaled.x.array[: i + 1].copy(), r1.scaled.w.array[: i + 1].copy()
     dantzig.add_drive_step(r1, i, 0.25)
-    np.testing.assert_allclose(r1.place.x.array[: i + 1], x + 0.25 * dx)
-    np.testing.assert_allclose(r1.place.w.array[: i + 1], w + 0.25 * dw)
+    np.testing.assert_allclose(r1.scaled.x.array[: i + 1], x + 0.25 * dx)
+    np.testing.assert_allclose(r1.scaled.w.array[: i + 1], w + 0.25 * dw)
 
 
 @pytest.mark.parametrize(("state", "w", "dw", "expected"), [
@@ -147,7 +147,7 @@ def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
 ])  # fmt: skip
 def test_a_row_at_a_bound_ends_a_step_at_w_0(state, w, dw, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), lo=-1.0, hi=2.0))
-    r1.one.state[1], r1.place.w[1], r1.place.dw[1] = state, w, dw
+    r1.one.state[1], r1.scaled.w[1], r1.scaled.dw[1] = state, w, dw
     assert dantzig.step_to_zero_w(r1, 1, 9.0, 0.1) == expected
     assert expected == 9.0 or dantzig.may_end_step(r1, 0, 9.0, 0.1)
 
@@ -155,7 +155,7 @@ def test_a_row_at_a_bound_ends_a_step_at_w_0(state, w, dw, expected):
 @pytest.mark.parametrize(("dx", "expected"), [(0.5, 3.0), (-0.5, 3.0), (0.1, 9.0), (-0.1, 9.0), (0.0, 9.0)])
 def test_a_free_row_ends_a_step_at_its_bound(dx, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), lo=-1.0, hi=2.0))
-    r1.place.x[1], r1.place.dx[1], r1.one.state[1] = 0.5, dx, BETWEEN
+    r1.scaled.x[1], r1.scaled.dx[1], r1.one.state[1] = 0.5, dx, BETWEEN
     assert dantzig.step_to_bound(r1, 1, 9.0) == expected
     assert expected == 9.0 or dantzig.may_end_step(r1, 0, 9.0, 0.1)
 
@@ -166,18 +166,18 @@ def test_a_row_that_depends_on_others_is_passed_over():
     r1 = start(Problem(A, np.zeros(3), lo=-1.0, hi=1.0))
     add(r1, 0)
     for p, enters in ((1, 0), (2, 1)):
-        r1.place.w[p] = 1e-12
-        dantzig.reduce_matrix_row(r1, p, r1.one.turn)
-        assert dantzig.enter_factor(r1, p, r1.one.turn) == enters
-        assert (r1.one.state[p] == BETWEEN, r1.place.w[p] == 0.0, r1.one.slot[p] >= 0) == (bool(enters),) * 3
+        r1.scaled.w[p] = 1e-12
+        dantzig.reduce_matrix_row(r1, p, r1.one.rhs)
+        assert dantzig.enter_factor(r1, p, r1.one.rhs) == enters
+        assert (r1.one.state[p] == BETWEEN, r1.scaled.w[p] == 0.0, r1.one.factor_row[p] >= 0) == (bool(enters),) * 3
 
 
 def test_a_full_factor_loses_its_gaps_before_a_row_enters(rng):
     A = correlations(rng)
     r1 = start(Problem(A, np.zeros(N), lo=-1.0, hi=1.0))
     fill(r1)
-    dantzig.reduce_matrix_row(r1, 8, r1.one.turn)
-    assert dantzig.enter_factor(r1, 8, r1.one.turn)
+    dantzig.reduce_matrix_row(r1, 8, r1.one.rhs)
+    assert dantzig.enter_factor(r1, 8, r1.one.rhs)
     assert r1.one.state[8] == BETWEEN and (r1.one.nfactor[0], r1.one.ngap[0]) == (N, 0)
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), np.linalg.solve(A, b), atol=SAME)

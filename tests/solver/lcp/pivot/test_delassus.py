@@ -15,7 +15,7 @@ def test_it_is_the_product_of_the_rows(rows, lane, rng):
     """Tested for any memory left by another island, and padded with zeros to multiples of eight."""
     p, Y, cfm = factored_record(rng, n=12, columns=10, width=2)
     p.one.n[0], p.one.row.array[: len(rows)] = len(rows), rows
-    p.place.A.array[...] = p.one.A.array[...] = np.nan
+    p.scaled.A.array[...] = p.one.A.array[...] = np.nan
     form_delassus(p, lane)
     n, width = len(rows), -(-len(rows) // 8) * 8
     A = p.one.A.array[: n * width].reshape(n, width)

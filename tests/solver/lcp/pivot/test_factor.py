@@ -17,7 +17,7 @@ def check(r1, A, inside):
     members = r1.one.factor.array[:m]
     there = members >= 0
     assert sorted(members[there]) == sorted(inside) and (~there).sum() == r1.one.ngap[0]
-    np.testing.assert_array_equal(r1.one.slot.array[members[there]], np.nonzero(there)[0])
+    np.testing.assert_array_equal(r1.one.factor_row.array[members[there]], np.nonzero(there)[0])
     np.testing.assert_array_equal(L[~there], np.eye(m)[~there])
     np.testing.assert_array_equal(r1.one.D.array[:m][~there], 0.0)
     Ls = L[np.ix_(there, there)]
@@ -54,10 +54,10 @@ def test_the_pivot_is_the_schur_complement_of_a_row(rng):
     inside = [3, 17, 5, 0, 11, 8, 19, 2, 14]
     for p in inside:
         add(r1, p)
-    factor.gather_matrix_row(r1, 7, r1.one.turn)
-    factor.substitute_forward(r1, r1.one.turn)
+    factor.gather_matrix_row(r1, 7, r1.one.rhs)
+    factor.substitute_forward(r1, r1.one.rhs)
     rest = A[7, 7] - A[7, inside] @ np.linalg.solve(A[np.ix_(inside, inside)], A[inside, 7])
-    np.testing.assert_allclose(factor.pivot_of(r1, 7, r1.one.turn), rest, atol=SAME)
+    np.testing.assert_allclose(factor.pivot_of(r1, 7, r1.one.rhs), rest, atol=SAME)
 
 
 @pytest.mark.parametrize(("apart", "large", "independent"), [
@@ -67,8 +67,8 @@ def test_the_pivot_is_the_schur_complement_of_a_row(rng):
 def test_a_row_depends_on_others_when_its_pivot_is_rounding(apart, large, independent):
     A = np.array([[1.0, large], [large, large**2 + apart]])
     r1 = start(Problem(A, np.zeros(2), lo=-np.inf, hi=np.inf))
-    r1.place.A.array[[0, 1, 8, 9]] = A.ravel()  # unscaled
+    r1.scaled.A.array[[0, 1, 8, 9]] = A.ravel()  # unscaled
     add(r1, 0)
-    factor.gather_matrix_row(r1, 1, r1.one.turn)
-    factor.substitute_forward(r1, r1.one.turn)
-    assert factor.is_independent(r1, r1.one.turn, apart) == independent
+    factor.gather_matrix_row(r1, 1, r1.one.rhs)
+    factor.substitute_forward(r1, r1.one.rhs)
+    assert factor.is_independent(r1, r1.one.rhs, apart) == independent

@@ -31,13 +31,13 @@ def frozen(problem):
     assert block_start.start_with_all(r1, rows, n)
     active_set.refine_active_set(r1, 99, 1.0)
     factor.refactor(r1)  # without gaps
-    return r1, r1.place.A.array[: n * 16].reshape(n, 16)[:, :n].copy(), r1.place.b.array[:n].copy()
+    return r1, r1.scaled.A.array[: n * 16].reshape(n, 16)[:, :n].copy(), r1.scaled.b.array[:n].copy()
 
 
 def limits(r1, problem, x):
     """Returns the limits of the friction places at x, by place, from the definition."""
-    k, s = r1.one.order.array[: problem.n][CONTACTS:], r1.place.scale.array[: problem.n]
-    normal = r1.one.place.array[problem.findex[k]]
+    k, s = r1.one.order.array[: problem.n][CONTACTS:], r1.scaled.scale.array[: problem.n]
+    normal = r1.one.position.array[problem.findex[k]]
     return (problem.hi[k] * np.abs(x[normal] * s[normal]) + problem.add[k]) / s[CONTACTS:]
 
 
@@ -49,35 +49,35 @@ def contacts(rng):
 
 def test_limits_follow_from_x(contacts):
     problem, r1, *_ = contacts
-    n, x = problem.n, r1.place.x.array[: problem.n]
-    expected, before = limits(r1, problem, x), r1.place.hi.array[CONTACTS:n].copy()
+    n, x = problem.n, r1.scaled.x.array[: problem.n]
+    expected, before = limits(r1, problem, x), r1.scaled.hi.array[CONTACTS:n].copy()
     change, largest = friction.limit_mismatch(r1)
     np.testing.assert_allclose([change, largest], [np.abs(before - expected).max(), expected.max()])
     friction.limit_friction(r1)
-    np.testing.assert_allclose(r1.place.hi.array[CONTACTS:n], expected)
-    np.testing.assert_allclose(r1.place.lo.array[CONTACTS:n], -expected)
-    assert friction.limit_mismatch(r1)[0] == 0.0 and np.isinf(r1.place.hi.array[:CONTACTS]).all()
+    np.testing.assert_allclose(r1.scaled.hi.array[CONTACTS:n], expected)
+    np.testing.assert_allclose(r1.scaled.lo.array[CONTACTS:n], -expected)
+    assert friction.limit_mismatch(r1)[0] == 0.0 and np.isinf(r1.scaled.hi.array[:CONTACTS]).all()
 
 
 def test_without_normal_force_friction_is_zero_for_any_mu():
     r1 = start(Problem(np.eye(2), [-1.0, 1.0], lo=0.0, hi=np.inf, findex=[-1, 0], add=[0.0, 0.3]))
-    r1.place.x[0] = 0.0
+    r1.scaled.x[0] = 0.0
     assert friction.friction_limit(r1, 1) == 0.3
-    r1.place.x[0] = -2.0
+    r1.scaled.x[0] = -2.0
     assert friction.friction_limit(r1, 1) == np.inf
-    r1.place.hi[1] = 0.0
+    r1.scaled.hi[1] = 0.0
     assert friction.limit_mismatch(r1) == (0.0, 0.0)  # infinite values are left out
 
 
 def test_the_system_holds_the_derivative_of_the_limits(contacts):
     problem, r1, A, b = contacts
     n, m = problem.n, r1.one.nfactor[0]
-    inside, x = r1.one.factor.array[:m].copy(), r1.place.x.array[:n].copy()
+    inside, x = r1.one.factor.array[:m].copy(), r1.scaled.x.array[:n].copy()
     count = friction.list_slipping(r1)
     slips = r1.one.factor.array[m : m + count].copy()
     assert set(slips) == {
         i for i in range(CONTACTS, n)
-        if r1.one.state[i] in (LOWER, UPPER) and r1.one.place[problem.findex[r1.one.order[i]]] in inside
+        if r1.one.state[i] in (LOWER, UPPER) and r1.one.position[problem.findex[r1.one.order[i]]] in inside
     }  # fmt: skip
     friction.write_limit_system(r1, count)
     system = r1.one.L.array[m * 16 :][: count * 16].reshape(count, 16)
@@ -88,7 +88,7 @@ def test_the_system_holds_the_derivative_of_the_limits(contacts):
         y[inside] += np.linalg.solve(A[np.ix_(inside, inside)], (b - A @ y)[inside])
         slope = (limits(r1, problem, y) - now)[slips - CONTACTS] / STEP
         np.testing.assert_allclose(system[:, j], (slips == p) - slope, atol=1e-7)
-    np.testing.assert_allclose(system[:, count], (now - r1.place.hi.array[CONTACTS:n])[slips - CONTACTS], atol=EXACT)
+    np.testing.assert_allclose(system[:, count], (now - r1.scaled.hi.array[CONTACTS:n])[slips - CONTACTS], atol=EXACT)
     expected = np.linalg.solve(system[:, :count], system[:, count])
     assert count > 1 and friction.solve_limit_system(r1, m, count) == 1
     np.testing.assert_allclose(system[:, count], expected, atol=EXACT)
@@ -108,9 +108,9 @@ def test_one_newton_step_solves_rows_whose_state_does_not_change(contacts):
     problem, r1, A, b = contacts
     n, m = problem.n, r1.one.nfactor[0]
     inside, state = r1.one.factor.array[:m].copy(), r1.one.state.array[:n].copy()
-    before = r1.place.hi.array[CONTACTS:n].copy()
+    before = r1.scaled.hi.array[CONTACTS:n].copy()
     friction.find_target_limits(r1)
-    x, hi = r1.place.x.array[:n], r1.place.hi.array[:n]
+    x, hi = r1.scaled.x.array[:n], r1.scaled.hi.array[:n]
     slips = [i for i in range(CONTACTS, n) if state[i] in (LOWER, UPPER)]
     np.testing.assert_allclose(hi[slips], limits(r1, problem, x)[np.array(slips) - CONTACTS], atol=EXACT)
     np.testing.assert_allclose(np.abs(x[slips]), hi[slips], atol=EXACT)
@@ -120,7 +120,7 @@ def test_one_newton_step_solves_rows_whose_state_does_not_change(contacts):
     np.testing.assert_allclose(aims, limits(r1, problem, x), atol=EXACT)
     friction.move_limits(r1, 0.25)
     np.testing.assert_allclose(hi[CONTACTS:], before + 0.25 * (aims - before))
-    np.testing.assert_array_equal(r1.place.lo.array[CONTACTS:n], -hi[CONTACTS:])
+    np.testing.assert_array_equal(r1.scaled.lo.array[CONTACTS:n], -hi[CONTACTS:])
     np.testing.assert_allclose(np.abs(x[slips]), hi[slips])
     friction.move_limits(r1, 1.0)
     np.testing.assert_array_equal(hi[CONTACTS:], aims)
@@ -132,7 +132,7 @@ def test_settled_limits_equal_those_of_the_solution(seed):
     r1, A, b = frozen(problem)
     assert friction.settle_friction(r1, 60, 99) == 1
     n = problem.n
-    x, hi = r1.place.x.array[:n], r1.place.hi.array[:n]
+    x, hi = r1.scaled.x.array[:n], r1.scaled.hi.array[:n]
     np.testing.assert_allclose(hi[CONTACTS:], limits(r1, problem, x), atol=EXACT)
     lower = np.where(np.arange(n) < CONTACTS, 0.0, -hi)
     np.testing.assert_allclose(x, np.clip(x - (A @ x - b), lower, hi), atol=EXACT)
@@ -142,27 +142,27 @@ def test_settled_limits_equal_those_of_the_solution(seed):
 def test_a_sweep_visits_each_row_with_limits_as_they_are(contacts):
     problem, r1, A, b = contacts
     n = problem.n
-    x = r1.place.x.array[:n].copy()
+    x = r1.scaled.x.array[:n].copy()
     for i in range(n):
         limit = limits(r1, problem, x)[i - CONTACTS] if i >= CONTACTS else np.inf
         x[i] = np.clip(x[i] - (A[i] @ x - b[i]) / A[i, i], -limit if i >= CONTACTS else 0.0, limit)
     friction.gauss_seidel_sweep(r1)
-    np.testing.assert_allclose(r1.place.x.array[:n], x, atol=EXACT)
-    x[...] = r1.place.x.array[:n]
+    np.testing.assert_allclose(r1.scaled.x.array[:n], x, atol=EXACT)
+    x[...] = r1.scaled.x.array[:n]
     friction.set_states_from_x(r1)
-    between = (x != r1.place.lo.array[:n]) & (x != r1.place.hi.array[:n])
+    between = (x != r1.scaled.lo.array[:n]) & (x != r1.scaled.hi.array[:n])
     np.testing.assert_array_equal(r1.one.state.array[:n] == BETWEEN, between)
     assert sorted(r1.one.factor.array[: r1.one.nfactor[0]]) == np.nonzero(between)[0].tolist()
-    np.testing.assert_array_equal(r1.one.state.array[:n][x == r1.place.hi.array[:n]], UPPER)
+    np.testing.assert_array_equal(r1.one.state.array[:n][x == r1.scaled.hi.array[:n]], UPPER)
     assert factor.eights_per_row(r1) == 2
 
 
 def test_rows_follow_their_bounds():
     mu = [np.inf] + 6 * [0.5]
     r1 = start(Problem(np.eye(7), np.zeros(7), lo=0.0, hi=mu, findex=[-1] + 6 * [0]))
-    r1.place.lo.array[:7], r1.place.hi.array[:7] = [0.0, *6 * [-2.0]], [np.inf, 2.0, 2.0, 2.0, 2.0, 2.0, np.inf]
+    r1.scaled.lo.array[:7], r1.scaled.hi.array[:7] = [0.0, *6 * [-2.0]], [np.inf, 2.0, 2.0, 2.0, 2.0, 2.0, np.inf]
     r1.one.state.array[:7] = BETWEEN, LOWER, UPPER, FIXED, BETWEEN, BETWEEN, UPPER
-    r1.place.x.array[:7], r1.place.w[3] = [9.0, -3.0, 1.0, 0.0, 2.5, 1.5, 4.0], -1.0
+    r1.scaled.x.array[:7], r1.scaled.w[3] = [9.0, -3.0, 1.0, 0.0, 2.5, 1.5, 4.0], -1.0
     friction.move_with_limits(r1)
-    assert r1.place.x.array[:7].tolist() == [9.0, -2.0, 2.0, 2.0, 2.0, 1.5, 4.0]
+    assert r1.scaled.x.array[:7].tolist() == [9.0, -2.0, 2.0, 2.0, 2.0, 1.5, 4.0]
     assert r1.one.state.array[:7].tolist() == [BETWEEN, LOWER, UPPER, UPPER, BETWEEN, BETWEEN, WAITING]

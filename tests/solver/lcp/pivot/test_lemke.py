@@ -48,12 +48,12 @@ def test_ties_do_not_cycle(rng):
 def holds(r1, A, b, rng):
     """Checks the dictionary's equations for any values of the nonbasic variables."""
     n = r1.one.n[0]
-    T = r1.place.A.array[: n * r1.nlcpone].reshape(n, r1.nlcpone)[:, : n + 1]
-    v, others = np.zeros(2 * n + 1), r1.one.place.array[: n + 1]
+    T = r1.scaled.A.array[: n * r1.nlcpone].reshape(n, r1.nlcpone)[:, : n + 1]
+    v, others = np.zeros(2 * n + 1), r1.one.position.array[: n + 1]
     v[others] = rng.standard_normal(n + 1)
     basic = r1.one.order.array[:n]
     assert sorted([*basic, *others]) == list(range(2 * n + 1))
-    v[basic] = r1.place.b.array[:n] + T @ v[others]
+    v[basic] = r1.scaled.b.array[:n] + T @ v[others]
     np.testing.assert_allclose(v[:n], A @ v[n:-1] - b + v[-1], atol=EXACT * max(np.abs(v).max(), 1.0))
 
 
@@ -63,9 +63,9 @@ def test_exchanges_keep_the_equations(rng):
     lemke.start_dictionary(r1)
     holds(r1, A, b, rng)
     for r, c in ((3, 8), (0, 2), (3, 5), (7, 7), (0, 2)):
-        entered, left = r1.one.place[c], r1.one.order[r]
+        entered, left = r1.one.position[c], r1.one.order[r]
         lemke.exchange_variables(r1, r, c)
-        assert (r1.one.order[r], r1.one.place[c]) == (entered, left)
+        assert (r1.one.order[r], r1.one.position[c]) == (entered, left)
         holds(r1, A, b, rng)
         assert lemke.nonbasic_column(r1, left) == c and lemke.nonbasic_column(r1, entered) == -1
 
@@ -75,8 +75,8 @@ def test_the_row_that_leaves_is_the_first_to_reach_zero(c, rng):
     A, b = definite(rng, 8)
     r1 = standard(A, b)
     lemke.start_dictionary(r1)
-    r1.place.b.array[:8] = 0.1 + rng.random(8)
-    q, column = r1.place.b.array[:8], r1.place.A.array[: 8 * r1.nlcpone].reshape(8, -1)[:, c]
+    r1.scaled.b.array[:8] = 0.1 + rng.random(8)
+    q, column = r1.scaled.b.array[:8], r1.scaled.A.array[: 8 * r1.nlcpone].reshape(8, -1)[:, c]
     ratio = np.where(column < 0.0, -q / np.where(column < 0.0, column, -1.0), np.inf)
     r = lemke.leaving_row(r1, c)
     assert r == (int(ratio.argmin()) if np.isfinite(ratio).any() else -1)
@@ -97,7 +97,7 @@ def test_equal_ratios_are_decided_by_the_perturbation():
     assert lemke.reaches_zero_first(r1, 1, 0, 0) and not lemke.reaches_zero_first(r1, 0, 1, 0)
     assert lemke.reaches_zero_first(r1, 2, 1, 0) and lemke.leaving_row(r1, 0) == 2
     lemke.exchange_variables(r1, 2, 0)
-    column = [-r1.place.A[r1.nlcpone * i] for i in range(3)]
+    column = [-r1.scaled.A[r1.nlcpone * i] for i in range(3)]
     assert [lemke.lexicographic_coefficient(r1, i, 2) for i in range(3)] == column
 
 

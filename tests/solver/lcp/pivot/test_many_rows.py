@@ -18,12 +18,12 @@ def test_many_rows_are_added_at_once(before, rng):
         factor.remove_row(r1, order.pop(1))
         before -= 1
     twin, other = order[-2], order[before]
-    place_A = r1.place.A.array[: 24 * 24].reshape(-1, 24)
+    place_A = r1.scaled.A.array[: 24 * 24].reshape(-1, 24)
     place_A[twin, :N] = A[twin] = A[other]
     place_A[:N, twin] = A[:, twin] = A[:, other]
     comes = order[before:]
     r1.one.factor.array[r1.one.nfactor[0] : r1.one.nfactor[0] + len(comes)] = comes
-    many_rows.append_listed_places(r1, len(comes))
+    many_rows.append_listed_variables(r1, len(comes))
     inside = [p for p in order if p != twin]
     assert r1.one.state[twin] == scaled_problem.WAITING
     assert (r1.one.state.array[inside] == scaled_problem.BETWEEN).all()
@@ -40,9 +40,9 @@ def test_the_factor_is_that_of_rows_one_by_one(before, rng):
         for p in order[:before]:
             add(r1, int(p))
     together.one.factor.array[before:N] = order[before:]
-    many_rows.append_listed_places(together, N - before)
+    many_rows.append_listed_variables(together, N - before)
     for p in order[before:]:
         add(alone, int(p))
-    for name in ("L", "D", "factor", "slot", "state", "nfactor", "ngap"):
+    for name in ("L", "D", "factor", "factor_row", "state", "nfactor", "ngap"):
         a, b = (getattr(r1.one, name).array for r1 in (together, alone))
         np.testing.assert_allclose(a[: N * 24], b[: N * 24], atol=SAME, err_msg=name)

@@ -29,7 +29,7 @@ def test_rows_are_ordered_free_bounded_friction(problem):
     r1 = one_record(problem)
     scaled_problem.order_rows(r1)
     assert r1.one.order.array[:N].tolist() == [0, 3, 6, 10, 1, 4, 5, 9, 2, 7, 8]
-    assert r1.one.order.array[r1.one.place.array[:N]].tolist() == list(range(N))
+    assert r1.one.order.array[r1.one.position.array[:N]].tolist() == list(range(N))
     assert r1.one.nconstant[0] == 8
 
 
@@ -42,32 +42,32 @@ def test_places_scale_by_powers_of_two():
 
 def test_scaling_is_undone_exactly(problem, rng):
     r1 = start(problem)
-    order, s = r1.one.order.array[:N], r1.place.scale.array[:N]
-    A = r1.place.A.array[: 16 * N].reshape(N, 16)
+    order, s = r1.one.order.array[:N], r1.scaled.scale.array[:N]
+    A = r1.scaled.A.array[: 16 * N].reshape(N, 16)
     np.testing.assert_array_equal(A[:, :N] / np.outer(s, s), problem.matrix[np.ix_(order, order)])
-    assert (A[:, N:] == 0.0).all() and (r1.place.b.array[N:16] == 0.0).all()
-    np.testing.assert_array_equal(r1.place.b.array[:N] / s, problem.b[order])
+    assert (A[:, N:] == 0.0).all() and (r1.scaled.b.array[N:16] == 0.0).all()
+    np.testing.assert_array_equal(r1.scaled.b.array[:N] / s, problem.b[order])
     fixed = order[problem.findex[order] < 0]
-    np.testing.assert_array_equal(r1.place.lo.array[: len(fixed)] * s[: len(fixed)], problem.lo[fixed])
-    np.testing.assert_array_equal(r1.place.hi.array[: len(fixed)] * s[: len(fixed)], problem.hi[fixed])
-    np.testing.assert_array_equal(r1.place.hi.array[len(fixed) : N], 0.0)
+    np.testing.assert_array_equal(r1.scaled.lo.array[: len(fixed)] * s[: len(fixed)], problem.lo[fixed])
+    np.testing.assert_array_equal(r1.scaled.hi.array[: len(fixed)] * s[: len(fixed)], problem.hi[fixed])
+    np.testing.assert_array_equal(r1.scaled.hi.array[len(fixed) : N], 0.0)
     x = rng.standard_normal(N)
-    r1.place.x.array[:N], r1.place.w.array[:N] = x, 3.0 * x
-    scaled_problem.unload_places(r1)
+    r1.scaled.x.array[:N], r1.scaled.w.array[:N] = x, 3.0 * x
+    scaled_problem.unload_scaled_problem(r1)
     lower, upper = r1.one.lower.array[order], r1.one.upper.array[order]
-    np.testing.assert_array_equal(lower, r1.place.lo.array[:N] * s)
-    np.testing.assert_array_equal(upper, r1.place.hi.array[:N] * s)
+    np.testing.assert_array_equal(lower, r1.scaled.lo.array[:N] * s)
+    np.testing.assert_array_equal(upper, r1.scaled.hi.array[:N] * s)
     np.testing.assert_array_equal(r1.one.x.array[order], np.clip(x * s, lower, upper))
     np.testing.assert_array_equal(r1.one.w.array[order], 3.0 * x / s)
 
 
 def test_nothing_is_solved_at_the_start(problem):
     r1 = start(problem)
-    r1.place.x.array[...] = r1.place.w.array[...] = 7.0
-    r1.one.nfactor[0], r1.one.ngap[0], r1.one.slot[3], r1.one.mark[2] = 4, 1, 2, 2
+    r1.scaled.x.array[...] = r1.scaled.w.array[...] = 7.0
+    r1.one.nfactor[0], r1.one.ngap[0], r1.one.factor_row[3], r1.one.mark[2] = 4, 1, 2, 2
     scaled_problem.set_zero_solution(r1)
-    assert not r1.place.x.array.any() and not r1.place.w.array.any() and r1.one.nfactor[0] == r1.one.ngap[0] == 0
-    assert (r1.one.slot.array[:N] == -1).all() and (r1.one.mark.array[:N] == -1).all()
+    assert not r1.scaled.x.array.any() and not r1.scaled.w.array.any() and r1.one.nfactor[0] == r1.one.ngap[0] == 0
+    assert (r1.one.factor_row.array[:N] == -1).all() and (r1.one.mark.array[:N] == -1).all()
     assert (r1.one.state.array[:N] == scaled_problem.FIXED).all()
 
 
@@ -76,19 +76,19 @@ def test_products_equal_those_of_dense_matrices(n, rng):
     J = rng.standard_normal((n, n))
     r1 = start(Problem(J @ J.T + n * np.eye(n), rng.standard_normal(n), lo=-np.inf, hi=np.inf))
     width = -(-n // 8) * 8
-    A, b = r1.place.A.array[: width * n].reshape(n, width), r1.place.b.array[:n]
-    x = r1.place.x.array[:n] = rng.standard_normal(n) * (rng.random(n) < 0.7)
+    A, b = r1.scaled.A.array[: width * n].reshape(n, width), r1.scaled.b.array[:n]
+    x = r1.scaled.x.array[:n] = rng.standard_normal(n) * (rng.random(n) < 0.7)
     for rows in (n, n // 2):
-        r1.place.dw.array[:] = 1.0
-        scaled_problem.add_matrix_product(r1, r1.place.x, r1.place.dw, rows, width // 8)
-        np.testing.assert_allclose(r1.place.dw.array[:n], 1.0 + (A[:rows].T @ x[:rows])[:n], atol=ROUNDING * n)
+        r1.scaled.dw.array[:] = 1.0
+        scaled_problem.add_matrix_product(r1, r1.scaled.x, r1.scaled.dw, rows, width // 8)
+        np.testing.assert_allclose(r1.scaled.dw.array[:n], 1.0 + (A[:rows].T @ x[:rows])[:n], atol=ROUNDING * n)
     for i in range(n):
         terms = A[i, :n] * x
         np.testing.assert_allclose(scaled_problem.multiply_row(r1, i), [terms.sum(), np.abs(terms).sum()], rtol=1e-9)
     noise = scaled_problem.recompute_w(r1)
-    np.testing.assert_allclose(r1.place.w.array[:n], A[:, :n] @ x - b, atol=ROUNDING * n)
+    np.testing.assert_allclose(r1.scaled.w.array[:n], A[:, :n] @ x - b, atol=ROUNDING * n)
     np.testing.assert_allclose(noise, scaled_problem.ROUNDING * (np.abs(x).sum() + np.abs(b).max()))
-    assert (np.abs(r1.place.w.array[:n] - (A[:, :n] @ x - b)) <= noise).all()
+    assert (np.abs(r1.scaled.w.array[:n] - (A[:, :n] @ x - b)) <= noise).all()
 
 
 @pytest.mark.parametrize("large", [1.0, 1e9])

@@ -50,7 +50,7 @@ def test_z_follows_a_change_of_a_row(tile):
     for i, change in ((0, 0.5), (len(b) - 1, -2.0)):
         p.lcp.x.array[i] += change
         product.add_row_change(p, i, p.lcp.x[i] * 0.0 + change)
-    product.place_w(p)  # with the stored z
+    product.compute_w_from_z(p)  # with the stored z
     np.testing.assert_allclose(p.lcp.w.array, times(A, p.lcp.x.array) - b, atol=ROUNDING)
     if p.lcp.dense[0] == 0:
         z = np.stack([y.T @ column for y, column in zip(p.Y, p.lcp.x.array.T, strict=True)], 1)

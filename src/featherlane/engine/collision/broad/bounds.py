@@ -49,9 +49,9 @@ def swept_box(m, d, g):
 
     Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Swept broadphase AABBs".
     """
-    move, turn, _ = step_motion(m, d, g)
-    box = geom_box(m, d, g, norm3(turn) * m.geom_rbound[g])
-    return Bounds(join(box.low + fmin(move, 0.0), box.high + fmax(move, 0.0)))
+    displacement, rotation, _ = step_motion(m, d, g)
+    box = geom_box(m, d, g, norm3(rotation) * m.geom_rbound[g])
+    return Bounds(join(box.low + fmin(displacement, 0.0), box.high + fmax(displacement, 0.0)))
 
 
 @kernel

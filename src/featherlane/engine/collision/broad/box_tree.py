@@ -13,14 +13,14 @@ worlds as long as their boxes are the same, and each movable geom searches it.  
 The cost is O(n log n) plus the pairs, for geoms of any sizes.  The pairs of all worlds are merged and sorted
 by a key that gives them MuJoCo's order:
 
-    key = (body1 * nbody + body2) * K + place,     K = npair + ngeom^2,
-    place = index of the explicit pair, or npair + geom1 * ngeom + geom2.
+    key = (body1 * nbody + body2) * K + rank,     K = npair + ngeom^2,
+    rank = index of the explicit pair, or npair + geom1 * ngeom + geom2.
 
 m1 and d1 are the model and the data of one world.  crowd_geom[i] is the geom with index i in the crowd, which has
 ncrowd geoms.
 The boxes of the current world are crowd.leaf_box[i], i the index in the crowd (`load_boxes`).  crowd.leaf_awake[i] is 1
 for a geom that is awake (`load_awake`), or, without sleep, that can move (`mark_movable`).
-Leaf i of `leaves`, a power of two, is node leaves + i.  A leaf is a place on the curve.  Its key is
+Leaf i of `leaves`, a power of two, is node leaves + i.  A leaf is a position on the curve.  Its key is
 (position on the curve) << INDEX_BITS | (index in the crowd).
 An empty box has the bounds EMPTY to -EMPTY.
 crowd.leaf_key holds the keys of the leaves, crowd.node_box the boxes of the nodes, and crowd.node_stack the nodes or
@@ -38,7 +38,7 @@ from featherlane.engine.lanes.sort import drop_repeats, sort, sort_digits
 
 CELL_BITS = 10  # cells of the curve along each axis: 2^10
 INDEX_BITS = 21  # geoms of a crowd: fewer than 2^21
-FEW = 8  # if fewer than one in 8 geoms can move, each of them searches a tree of the others
+FEW_MOVABLE = 8  # if fewer than one in 8 geoms can move, each of them searches a tree of the others
 
 
 # ---- keys ----------------------------------------------------------------------------------------------------
@@ -51,20 +51,20 @@ def pair_key(m, e, g, h):
         a, b = b, a
         if not m.sorted_by_type:
             g, h = h, g
-    place = e if e >= 0 else m.npair + g * m.ngeom + h
-    return (a * m.nbody + b) * (m.npair + m.ngeom * m.ngeom) + place
+    rank = e if e >= 0 else m.npair + g * m.ngeom + h
+    return (a * m.nbody + b) * (m.npair + m.ngeom * m.ngeom) + rank
 
 
 @kernel
 def pair_of(m, key):
     """Returns (e, g, h) of the pair with this key: index of the explicit pair or -1, and the geoms, ordered by type."""
-    place = key % (m.npair + m.ngeom * m.ngeom)
-    if place < m.npair:
-        e, g, h = place, m.pair_geom1[place], m.pair_geom2[place]
+    rank = key % (m.npair + m.ngeom * m.ngeom)
+    if rank < m.npair:
+        e, g, h = rank, m.pair_geom1[rank], m.pair_geom2[rank]
     else:
         e = -1
-        g = (place - m.npair) // m.ngeom
-        h = (place - m.npair) % m.ngeom
+        g = (rank - m.npair) // m.ngeom
+        h = (rank - m.npair) % m.ngeom
     if m.geom_type[g] > m.geom_type[h]:
         g, h = h, g
     return e, g, h
@@ -135,7 +135,7 @@ def may_touch(m, g, h):
 @kernel
 def spread_bits(i):
     """Returns i, below 2^21, with two zero bits inserted before each bit (Morton code of one axis)."""
-    # each line halves the groups of adjacent bits: it moves the upper half of a group up, by two places for each bit of
+    # each line halves the groups of adjacent bits: it moves the upper half of a group up, by two bits for each bit of
     # the lower half
     i = (i | (i << 32)) & 0x1F00000000FFFF
     i = (i | (i << 16)) & 0x1F0000FF0000FF
@@ -158,7 +158,7 @@ def order_leaves(m1, d1, box):
         scale = ((1 << CELL_BITS) - 1) / fmax(high - low, 1e-30)  # cells per metre; no division by 0
         for i in range(m1.ncrowd):
             x = box[i][k] + box[i][3 + k]
-            # the bits of the three axes alternate: those of axis k are at places k, k + 3, k + 6, ...
+            # the bits of the three axes alternate: those of axis k are bits k, k + 3, k + 6, ...
             cell = spread_bits(whole(clip((x - low) * scale, 0.0, (1 << CELL_BITS) - 1))) << k
             d1.crowd.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.crowd.leaf_key[i] | (cell << INDEX_BITS)
     for i in range(m1.ncrowd):
@@ -337,7 +337,7 @@ def crowd_pairs(m1, d1):
     while 1 << depth < m1.ncrowd:
         depth += 1
     leaves = 1 << depth
-    if not sleeping(m1) and mark_movable(m1, d1) * FEW < m1.ncrowd:
+    if not sleeping(m1) and mark_movable(m1, d1) * FEW_MOVABLE < m1.ncrowd:
         # the tree of the geoms that cannot move is kept from step to step
         if not keep_fixed_boxes(m1, d1):
             order_leaves(m1, d1, d1.crowd.fixed_box)

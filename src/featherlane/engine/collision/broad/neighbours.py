@@ -6,10 +6,10 @@ as without a list.  The list is not part of the state: after the state is replac
 next step builds a new list.
 
 collide_geom lists the geoms that may collide; neighbours.* have an entry for each of these, `travel` one for each geom.
-neighbours.pos, axis (two rows of the orientation) and box are the stored pose and bounding box; move [m] and turn are
-the allowed changes of a coordinate and of a cosine; reach and margin are the geom's reach and its margin plus gap.
-near.geom_reach[g] is the radius of geom g's bounding sphere plus its margin and gap; two geoms are near if their
-distance is at most the sum of these.  m.pair_function is the id of the function of two geom types.
+neighbours.pos, axis (two rows of the orientation) and box are the stored pose and bounding box; displacement [m] and
+rotation are the allowed changes of a coordinate and of a cosine; reach and margin are the geom's reach and its margin
+plus gap.  near.geom_reach[g] is the radius of geom g's bounding sphere plus its margin and gap; two geoms are near if
+their distance is at most the sum of these.  m.pair_function is the id of the function of two geom types.
 
 Imported kernels:
 
@@ -29,8 +29,9 @@ from featherlane.engine.model.pair import CAPSULE_BOX, CAPSULE_CAPSULE, CONVEX, 
 
 # per colliding geom; with fewer pairs, validating the list saves so little that building it costs 10 steps
 LEAST_PAIRS = 7
-AHEAD = 12  # steps that a geom may continue at its current velocity, in addition to MOVE and TURN
-MOVE, TURN = 0.03, 0.02  # allowed change of each coordinate, relative to the bounding radius; of each cosine
+AHEAD = 12  # steps that a geom may continue at its current velocity, in addition to both below
+# allowed change of each coordinate, relative to the bounding radius; of each cosine
+DISPLACEMENT, ROTATION = 0.03, 0.02
 # upper bounds of the motion of a point: changes of three coordinates by at most 1 move it by sqrt(3), changes of six
 # cosines by at most 1 move it by sqrt(18) bounding radii
 ALL_AXES, ALL_COSINES = 1.75, 4.25
@@ -58,10 +59,12 @@ def is_list_valid(m, d):
     for k in range(m.ncollide):
         g = m.collide_geom[k]
         # two rows of the orientation determine the third
-        move, turn = d.neighbours.move[k], d.neighbours.turn[k]
+        displacement, rotation = d.neighbours.displacement[k], d.neighbours.rotation[k]
         x, y, _ = d.geom_xmat[g].rows
-        valid = valid & is_within(d.geom_xpos[g] - d.neighbours.pos[k], move)
-        valid = valid & is_within(x - d.neighbours.axis[k, 0], turn) & is_within(y - d.neighbours.axis[k, 1], turn)
+        valid = valid & is_within(d.geom_xpos[g] - d.neighbours.pos[k], displacement)
+        valid = (
+            valid & is_within(x - d.neighbours.axis[k, 0], rotation) & is_within(y - d.neighbours.axis[k, 1], rotation)
+        )
         box, old = m.geom_aabb[g], d.neighbours.box[k]
         for i in unrolled(range(6)):
             valid = valid & (box[i] == old[i])
@@ -76,28 +79,28 @@ def is_list_valid(m, d):
 
 @kernel
 def allowed_motion(m, d, g):
-    """Returns (move, turn): how far the list allows geom g to move along an axis [m] and to change a direction cosine.
+    """Returns (displacement, rotation): how far geom g may move along an axis [m], and change a direction cosine.
 
     Each is the change in AHEAD steps at the current velocity, plus a fixed part; a cosine changes at most at the rate
     |angular velocity|.  Both are zero for a geom that is welded to the world.
     """
     b = m.geom_bodyid[g]
-    move, turn = 0.0, 0.0
+    displacement, rotation = 0.0, 0.0
     if m.body_weldid[b] > 0:
         vel = d.cvel[b]
         arm = d.geom_xpos[g] - d.subtree_com[m.body_rootid[b]]
         spin = vel.angular
         time = AHEAD * timestep(m)
-        move = fma(time, norm3(vel.linear + cross(spin, arm)), MOVE * m.geom_rbound[g])
-        turn = fma(time, norm3(spin), TURN)
-    return move, turn
+        displacement = fma(time, norm3(vel.linear + cross(spin, arm)), DISPLACEMENT * m.geom_rbound[g])
+        rotation = fma(time, norm3(spin), ROTATION)
+    return displacement, rotation
 
 
 @kernel
 def prepare_list(m, d):
     """Prepares a new list: stores the poses of the geoms, and enlarges near.geom_reach by their possible travel.
 
-    travel = ALL_AXES move + ALL_COSINES turn radius.   Writes: neighbours.*, near.geom_reach.
+    travel = ALL_AXES displacement + ALL_COSINES rotation radius.   Writes: neighbours.*, near.geom_reach.
     """
     for k in range(m.ncollide):
         g = m.collide_geom[k]
@@ -106,9 +109,9 @@ def prepare_list(m, d):
         d.neighbours.box[k] = m.geom_aabb[g]
         d.neighbours.margin[k] = geom_margin_and_gap(m, g)
         d.neighbours.reach[k] = d.near.geom_reach[g]
-        d.neighbours.move[k], d.neighbours.turn[k] = allowed_motion(m, d, g)
+        d.neighbours.displacement[k], d.neighbours.rotation[k] = allowed_motion(m, d, g)
         d.neighbours.travel[g] = fma(
-            ALL_AXES, d.neighbours.move[k], ALL_COSINES * d.neighbours.turn[k] * m.geom_rbound[g]
+            ALL_AXES, d.neighbours.displacement[k], ALL_COSINES * d.neighbours.rotation[k] * m.geom_rbound[g]
         )
         d.near.geom_reach[g] = d.near.geom_reach[g] + d.neighbours.travel[g]
 

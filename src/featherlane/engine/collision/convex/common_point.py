@@ -31,7 +31,7 @@ from featherlane.engine.collision.convex.normal_refinement import is_point
 from featherlane.engine.collision.convex.overlap import cut_by_disc, cut_by_polygon, polygon_orientation
 from featherlane.engine.collision.convex.support import support_along
 
-STRICT = 1.0 - 1e-12  # cosine between normal and face normal above which a face touches: stored normals are float32
+TOUCHING_COSINE = 1.0 - 1e-12  # cosine of the angle between two normals of faces that touch: stored ones are float32
 HUGE = 1e300  # m^2: above any squared distance
 PARALLEL = 1e-7  # sine below which two edges are parallel
 # least length of a move, relative to the distance of the shapes' centres and that of the first witness from its centre
@@ -54,8 +54,8 @@ def touch_along_lines(m1, d1):
 
 
 @kernel
-def part_on_segment(d1, side, a, e):
-    """Returns (lo, hi): the part lo <= t <= hi of the line a + t e on the segment of `side`, if they are parallel.
+def interval_on_segment(d1, side, a, e):
+    """Returns (lo, hi): the interval lo <= t <= hi of the line a + t e on the segment of `side`, if they are parallel.
 
     If they are not parallel, lo = hi is where the lines cross.  t may be outside of 0 .. 1.   a, e: two coordinates.
     """
@@ -83,7 +83,7 @@ def part_on_segment(d1, side, a, e):
 def point_on_segment(d1, side):
     """Returns (x, y): the point nearest to the origin that the segment of `side` shares with the other shape's feature.
 
-    The segment is a + t e; its part in the other feature is lo <= t <= hi.  Returns (0, 0) if they do not meet.
+    The segment is a + t e; lo <= t <= hi is in the other feature.  Returns (0, 0) if they do not meet.
     """
     other = 1 - side
     start_x, start_y, _ = load_corner(d1, side, 0)
@@ -94,7 +94,7 @@ def point_on_segment(d1, side):
     x, y = 0.0, 0.0
     if e_squared > 0.0:  # no division by 0
         if d1.feature.count[other] == SEGMENT:
-            lo, hi = part_on_segment(d1, other, a, e)
+            lo, hi = interval_on_segment(d1, other, a, e)
         elif d1.feature.count[other] == DISC:
             lo, hi = cut_by_disc(d1, other, a, e)
         else:
@@ -187,8 +187,8 @@ def move_to_common_point(m1, d1):
     Scratch: feature.*.
     """
     set_contact_axes(d1)  # writes feature.axes, feature.origin
-    find_feature(m1, d1, side=0, least_cosine=STRICT)  # writes feature.count, feature.point, feature.normal
-    find_feature(m1, d1, side=1, least_cosine=STRICT)
+    find_feature(m1, d1, side=0, least_cosine=TOUCHING_COSINE)  # writes feature.count, feature.point, feature.normal
+    find_feature(m1, d1, side=1, least_cosine=TOUCHING_COSINE)
     count1, count2 = d1.feature.count[0], d1.feature.count[1]
     # the common point; features that are points, and two polygons, need no move
     x, y = 0.0, 0.0

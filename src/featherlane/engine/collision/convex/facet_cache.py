@@ -73,10 +73,10 @@ CORNER_BITS = 5  # bits of a corner index: a word packs nine, i.e. three faces
 CORNERS = 1 << CORNER_BITS
 MARGIN = 1e-9  # relative to the size: margin by which other faces must be farther
 ERRORS = 8.0  # additional margin, as a multiple of the facet's error
-LEAST = 1e-6  # relative to the size: least depth for which a proof is used
-STEPS = 12  # maximum number of support points of a continued search; searches that need more rarely end in a proof
-MOST = 6  # with more faces below the depth's upper bound, a search without the cached polytope is faster
-DEAD = 0.5 * GROWN  # keys of removed faces are greater
+LEAST_DEPTH = 1e-6  # relative to the size: least depth for which a proof is used
+MOST_STEPS = 12  # maximum number of support points of a continued search; searches that need more rarely end in a proof
+MOST_BELOW = 6  # with more faces below the depth's upper bound, a search without the cached polytope is faster
+REMOVED_KEY = 0.5 * GROWN  # keys of removed faces are greater
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def vertex_code(d1, vertex):
 def fits_record(d1):
     """Returns whether the polytope fits into a record, by its number of faces and the size of its vertex indices."""
     # a closed polytope with n faces has n / 2 + 2 vertices: at most VERTICES
-    fits = count_faces_below(d1, d1.epa.count[1], DEAD) <= 2 * VERTICES - 4
+    fits = count_faces_below(d1, d1.epa.count[1], REMOVED_KEY) <= 2 * VERTICES - 4
     # epa.vertex has two core vertices for each vertex of the polytope
     for k in range(2 * d1.epa.count[0]):
         fits = fits and d1.epa.vertex[k] < CODES
@@ -109,7 +109,7 @@ def write_faces(d1, record):
     for vertex in range(d1.epa.count[0]):
         d1.epa.link[vertex, 0] = -1
     for face in range(d1.epa.count[1]):
-        if d1.epa.key[face] < DEAD:
+        if d1.epa.key[face] < REMOVED_KEY:
             for corner in unrolled(range(3)):
                 vertex = d1.epa.corner[face, corner]
                 if d1.epa.link[vertex, 0] < 0:
@@ -225,9 +225,9 @@ def polytope_holds(m1, d1, size):
     for group in range((d1.epa.count[1] + 7) // 8):
         # skips a group whose faces are all farther or removed.  Compares offsets, because the key of a face that cannot
         # grow is not its distance
-        if any_(not_((offsets[group] > distance) | (keys[group] > DEAD))):
+        if any_(not_((offsets[group] > distance) | (keys[group] > REMOVED_KEY))):
             for face in range(8 * group, min(8 * group + 8, d1.epa.count[1])):
-                if not (d1.epa.offset[face] > distance or d1.epa.key[face] > DEAD):
+                if not (d1.epa.offset[face] > distance or d1.epa.key[face] > REMOVED_KEY):
                     for corner in range(3):
                         holds = holds and is_on_facet(m1, d1, d1.epa.corner[face, corner])
         if not holds:
@@ -272,7 +272,7 @@ def grow_cached_polytope(m1, d1):
     is_valid = False
     if link_faces(d1, d1.epa.count[1]):
         d1.epa.gap[0], d1.epa.size[0], d1.facet.kind[0] = EXACT, size_of_pair(m1, d1), NO_FACET
-        grow_polytope(m1, d1, steps=STEPS, max_below=MOST)  # writes convex.*, epa.*
+        grow_polytope(m1, d1, steps=MOST_STEPS, max_below=MOST_BELOW)  # writes convex.*, epa.*
         settle_on_best(m1, d1, d1.convex.normal[0])  # writes facet.*
         if d1.facet.kind[0] != NO_FACET:
             is_valid = is_proof(m1, d1, measure_facet(m1, d1))
@@ -291,7 +291,7 @@ def is_proof(m1, d1, foot_margin):
     size = size_of_pair(m1, d1)
     apart = d1.facet.apart[0] == 1
     depth = d1.convex.dist[0] if apart else -d1.convex.dist[0]
-    isolated = foot_margin > 0.0 and depth > LEAST * size and is_separate_facet(m1, d1, size, foot_margin)
+    isolated = foot_margin > 0.0 and depth > LEAST_DEPTH * size and is_separate_facet(m1, d1, size, foot_margin)
     return isolated and (apart or polytope_holds(m1, d1, size))
 
 

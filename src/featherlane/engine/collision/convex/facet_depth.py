@@ -24,7 +24,7 @@ Imported kernels:
     vertex_of(m1, d1, side, vertex)        position of a core's vertex, in the frame of its shape
     vertex_difference(m1, d1, i, j)        vertex i of the first core less vertex j of the second, in the first's frame
     has_face(d1, side)                     whether the facet contains a face of this core
-    moved_into, turned_into                a point, a vector of the other shape's frame in that of the shape of `side`
+    point_in_frame, vector_in_frame        a point, a vector of the other shape's frame in that of the shape of `side`
     core_limit(d1), core_radius(d1, side)  distance of the cores up to which there is a contact; radius around a core
 """
 
@@ -45,7 +45,7 @@ from featherlane.engine.collision.convex.facet import (
     vertex_difference,
     vertex_of,
 )
-from featherlane.engine.collision.convex.support import core_limit, core_radius, moved_into, turned_into
+from featherlane.engine.collision.convex.support import core_limit, core_radius, point_in_frame, vector_in_frame
 from featherlane.engine.model.hull import FLAT
 
 INSIDE = 1e-4  # relative to the size: as WELL_INSIDE, for a triangle or a parallelogram
@@ -53,7 +53,7 @@ PARALLEL = 1e-6  # limit of the difference of parallel normals, and of the sine 
 # maximum deviation of parallel parts, relative to the foot's border distance: below ALIKE / 4 of separate_facet.py
 LEVEL = 2.4e-4
 FAR = 1e30  # above any height [m] and any squared distance from a border [m^2]
-FEW = 256  # maximum number of pairs of edges of two faces that are all tested
+MOST_EDGE_PAIRS = 256  # maximum number of pairs of edges of two faces that are all tested
 
 
 @kernel
@@ -212,7 +212,7 @@ def measure_face(m1, d1, side, size):
     """
     normal, offset = plane_of_face(m1, d1, side)
     vertex = vertex_of(m1, d1, 1 - side, d1.facet.vertex[1 - side, 0])
-    point = moved_into(d1, side, vertex)
+    point = point_in_frame(d1, side, vertex)
     foot_margin = border_distance(m1, d1, side, normal, point)
     error, _ = error_and_drop(m1, d1, side)
     depth = offset - dot(normal, point)
@@ -222,12 +222,12 @@ def measure_face(m1, d1, side, size):
         store_facet(d1, normal, depth, fma(depth, normal, point))
     else:
         # the outward normal of the second core's face points to the first shape, so the result has its opposite
-        store_facet(d1, -turned_into(d1, 0, normal), depth, vertex)
+        store_facet(d1, -vector_in_frame(d1, 0, normal), depth, vertex)
     return foot_margin
 
 
 @kernel
-def part_over_face(m1, d1, side, normal, start, end, clearance):
+def interval_over_face(m1, d1, side, normal, start, end, clearance):
     """Returns (lo, hi): the part lo <= t <= hi of a segment that is over the facet's face and away from its border.
 
     The segment is start + t (end - start), 0 <= t <= 1, in the frame of the face's shape.  An empty part has hi <= lo.
@@ -250,32 +250,32 @@ def part_over_face(m1, d1, side, normal, start, end, clearance):
             # distances of the segment's ends from the edge's line, and the clearance, all times |edge|
             inward = cross(normal, edge)
             margin = clearance * sqrt(dot(edge, edge))
-            lo, hi = cut_part(dot(inward, start - corner) - margin, dot(inward, end - corner) - margin, lo, hi)
+            lo, hi = clip_interval(dot(inward, start - corner) - margin, dot(inward, end - corner) - margin, lo, hi)
             corner = next_corner
     else:
         # the four sides of a box's face, which is orthogonal to axis face // 2
         for k in range(3):
             if k != face // 2:
                 half = flat(d1.shapes.size)[3 * side + k] - clearance
-                lo, hi = cut_part(half - start[k], half - end[k], lo, hi)
-                lo, hi = cut_part(half + start[k], half + end[k], lo, hi)
+                lo, hi = clip_interval(half - start[k], half - end[k], lo, hi)
+                lo, hi = clip_interval(half + start[k], half + end[k], lo, hi)
     return lo, hi
 
 
 @kernel
-def cut_part(here, there, lo, hi):
+def clip_interval(height0, height1, lo, hi):
     """Returns (lo, hi) of the part of lo <= t <= hi in which a height is above 0.
 
-    The height is linear in t: `here` at t = 0, `there` at t = 1.
+    The height is linear in t: `height0` at t = 0, `height1` at t = 1.
     """
-    if here <= 0.0 and there <= 0.0:
+    if height0 <= 0.0 and height1 <= 0.0:
         hi = lo - 1.0  # empty
-    elif here < 0.0:
-        t = here / (here - there)
+    elif height0 < 0.0:
+        t = height0 / (height0 - height1)
         if t > lo:
             lo = t
-    elif there < 0.0:
-        t = here / (here - there)
+    elif height1 < 0.0:
+        t = height0 / (height0 - height1)
         if t < hi:
             hi = t
     return lo, hi
@@ -295,7 +295,7 @@ def measure_edge(m1, d1, side, size):
     # an edge is stored as i0, i1, i1
     edge_start = vertex_of(m1, d1, other, d1.facet.vertex[other, 0])
     edge_end = vertex_of(m1, d1, other, d1.facet.vertex[other, 2])
-    start, end = moved_into(d1, side, edge_start), moved_into(d1, side, edge_end)
+    start, end = point_in_frame(d1, side, edge_start), point_in_frame(d1, side, edge_end)
     edge = end - start
     # the edge counts as parallel if the sine of its angle with the face is at most PARALLEL, and the difference of its
     # ends' heights (rise) and the face's error are small relative to the drop and to the distance from the border
@@ -304,7 +304,7 @@ def measure_edge(m1, d1, side, size):
     if rise * rise <= PARALLEL * PARALLEL * dot(edge, edge) and error + fabs(rise) <= fmin(
         FLAT * drop, LEVEL * clearance
     ):
-        lo, hi = part_over_face(m1, d1, side, normal, start, end, clearance)
+        lo, hi = interval_over_face(m1, d1, side, normal, start, end, clearance)
         depth = offset - fmin(dot(normal, start), dot(normal, end))
         if lo < hi and is_decided(d1, -depth, error + fabs(rise)):
             foot_margin = clearance
@@ -312,7 +312,7 @@ def measure_edge(m1, d1, side, size):
             if side == 0:
                 store_facet(d1, normal, depth, projected(normal, offset, fma(t, edge, start)))
             else:
-                store_facet(d1, -turned_into(d1, 0, normal), depth, fma(t, edge_end - edge_start, edge_start))
+                store_facet(d1, -vector_in_frame(d1, 0, normal), depth, fma(t, edge_end - edge_start, edge_start))
     return foot_margin
 
 
@@ -351,7 +351,7 @@ def corner_over_face(m1, d1, side, clearance):
     normal, _ = plane_of_face(m1, d1, side)
     for k in range(count_corners(m1, d1, 1 - side)):
         corner = corner_of_face(m1, d1, 1 - side, k)
-        if border_distance(m1, d1, side, normal, moved_into(d1, side, corner)) > clearance:
+        if border_distance(m1, d1, side, normal, point_in_frame(d1, side, corner)) > clearance:
             return True, corner
     return False, Vec3(zeros(3))
 
@@ -364,10 +364,10 @@ def edge_over_face(m1, d1, clearance):
     """
     normal, offset = plane_of_face(m1, d1, side=0)
     corners2 = count_corners(m1, d1, 1)
-    start = moved_into(d1, 0, corner_of_face(m1, d1, 1, corners2 - 1))
+    start = point_in_frame(d1, 0, corner_of_face(m1, d1, 1, corners2 - 1))
     for k in range(corners2):
-        end = moved_into(d1, 0, corner_of_face(m1, d1, 1, k))
-        lo, hi = part_over_face(m1, d1, 0, normal, start, end, clearance)
+        end = point_in_frame(d1, 0, corner_of_face(m1, d1, 1, k))
+        lo, hi = interval_over_face(m1, d1, 0, normal, start, end, clearance)
         if lo < hi:
             return True, projected(normal, offset, fma(0.5 * (lo + hi), end - start, start))
         start = end
@@ -385,13 +385,13 @@ def measure_faces(m1, d1, size):
     """
     normal, offset = plane_of_face(m1, d1, side=0)
     other_normal, _ = plane_of_face(m1, d1, side=1)
-    sum_of_normals = normal + turned_into(d1, 0, other_normal)
+    sum_of_normals = normal + vector_in_frame(d1, 0, other_normal)
     foot_margin = 0.0
     clearance = WELL_INSIDE * size
     if dot(sum_of_normals, sum_of_normals) <= PARALLEL * PARALLEL:
         lowest, highest = FAR, -FAR
         for k in range(count_corners(m1, d1, 1)):
-            height = dot(normal, moved_into(d1, 0, corner_of_face(m1, d1, 1, k)))
+            height = dot(normal, point_in_frame(d1, 0, corner_of_face(m1, d1, 1, k)))
             lowest, highest = fmin(height, lowest), fmax(height, highest)
         # the total error: of both planes, and the height difference that their angle causes
         error, drop = error_and_drop(m1, d1, side=0)
@@ -400,10 +400,10 @@ def measure_faces(m1, d1, size):
         tolerance = fmin(FLAT * fmin(drop, other_drop), LEVEL * clearance)
         if error <= tolerance and is_decided(d1, lowest - offset, error):
             found, corner = corner_over_face(m1, d1, 0, clearance)
-            deepest = projected(normal, offset, moved_into(d1, 0, corner))
+            deepest = projected(normal, offset, point_in_frame(d1, 0, corner))
             if not found:
                 found, deepest = corner_over_face(m1, d1, 1, clearance)
-            if not found and count_corners(m1, d1, 0) * count_corners(m1, d1, 1) <= FEW:
+            if not found and count_corners(m1, d1, 0) * count_corners(m1, d1, 1) <= MOST_EDGE_PAIRS:
                 found, deepest = edge_over_face(m1, d1, clearance)
             if found:
                 foot_margin = clearance

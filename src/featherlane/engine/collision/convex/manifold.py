@@ -58,21 +58,21 @@ def doubled_area(o, a, b):
 
 @kernel
 def swap_largest_to(d1, target, tolerance):
-    """Swaps candidate `target` with the candidate of largest value in `clip.place`, among those from `target` on.
+    """Swaps candidate `target` with the candidate of largest value in `clip.buffer`, among those from `target` on.
 
     Of values that are equal within the tolerance, the first is selected.
     """
     count, best = d1.clip.count[0], target
     largest = -FAR
-    values = d1.clip.place
-    rows = eights(d1.clip.place)
+    values = d1.clip.buffer
+    rows = eights(d1.clip.buffer)
     for row in range(target // 8, (count + 7) // 8):
         # skips a group of eight without a larger value
         if any_(rows[row] > largest + tolerance):
             for k in range(max(target, 8 * row), min(count, 8 * row + 8)):
                 if values[k] > largest + tolerance:
                     largest, best = values[k], k
-    # clip.place is not swapped: the next selection computes it again
+    # clip.buffer is not swapped: the next selection computes it again
     point_target = load_candidate(d1, target)
     point_best = load_candidate(d1, best)
     dist_target = d1.clip.dist[target]
@@ -88,9 +88,9 @@ def move_selected_first(d1):
 
     These are the deepest candidate, the farthest from the deepest, the third corner of the largest triangle with these
     two, and the candidate that adds the most area to this triangle.  The value to maximize is computed for eight
-    candidates at once, into clip.place.
+    candidates at once, into clip.buffer.
     """
-    points, distances, values = eights(d1.clip.point), eights(d1.clip.dist), eights(d1.clip.place)
+    points, distances, values = eights(d1.clip.point), eights(d1.clip.dist), eights(d1.clip.buffer)
     count = d1.clip.count[0]
     run = CAPACITY // 8  # rows of eight values of a coordinate
     if count > KEPT:

@@ -13,7 +13,7 @@ Several strategies are tried, and the one with the lowest h is used; h is always
 strategy that diverges is never selected.
 All vectors are in the frame of the first shape.  The search's result is convex.dist, convex.normal and
 convex.witness[0], and the simplex: simplex.first[k] on the first core, simplex.point[k] = a - b, simplex.vertex[k].
-convex.way is the strategy that gave the lowest h (FREE, ALONG_FIRST, ...), 0 if none was better than the search.
+convex.strategy is the strategy that gave the lowest h (FREE, ALONG_FIRST, ...), 0 if none was better than the search.
 m1 and d1 are the model and the data of one world.  The core of a sphere is its centre, that of a capsule its segment;
 any other shape is its own core.
 convex.mat and convex.pos are the second shape's pose in the frame of the first.  support.first is the first core's
@@ -37,11 +37,11 @@ from featherlane.engine.collision.convex.support import PRISM, scaled_by_sizes, 
 STEPS = 8
 SETTLED = 1e-10  # a step below this ends the iteration
 STEEPEST = 0.1  # a step above this leaves the neighbourhood of the search's result
-AXIS_TURN = 0.6  # |n_x| above which x is too close to n to define a tangent
+NEAR_X_AXIS = 0.6  # |n_x| above which x is too close to n to define a tangent
 ON_AXIS2 = 1e-12  # squared sine between a direction and a cylinder's axis below which a rim has no curvature
 FLAT2 = 1e-8  # squared sine between two edges below which they span no plane
 NEAR_AXIS = 0.05  # sine of the angle between normal and cylinder axis below which a cap may touch
-STRAIGHT = 1e-7  # sine below which a normal is parallel or orthogonal to an axis or an edge
+ALIGNED = 1e-7  # sine below which a normal is parallel or orthogonal to an axis or an edge
 CLOSE = 0.02  # maximum error of the search's nearest points, relative to the size
 BETTER = 1e-14  # margin, relative to the size, by which a less constrained strategy must be lower
 
@@ -86,7 +86,7 @@ def core_curvature(d1, side, n, e1, e2):
 @kernel
 def any_tangent(n):
     """Returns a unit vector orthogonal to n."""
-    axis = Vec3(0.0, 1.0, 0.0) if fabs(n[0]) > AXIS_TURN else Vec3(1.0, 0.0, 0.0)
+    axis = Vec3(0.0, 1.0, 0.0) if fabs(n[0]) > NEAR_X_AXIS else Vec3(1.0, 0.0, 0.0)
     return normalize3(cross(n, axis))[0]
 
 
@@ -218,24 +218,24 @@ def support_height(m1, d1, n):
 
 
 @kernel
-def try_method(m1, d1, n, settled, method, slack):
+def try_strategy(m1, d1, n, settled, strategy, slack):
     """Stores n as the result if its h is low enough.
 
     Until a strategy is accepted, h may exceed the search's by slack; afterwards it must be below the best h by slack.
 
     Args:
         settled: 1 if the strategy converged.
-        method: number of the strategy, stored in convex.way.
+        strategy: number of the strategy, stored in convex.strategy.
 
-    Reads and writes: convex.dist, which is -h; convex.normal, convex.way.
+    Reads and writes: convex.dist, which is -h; convex.normal, convex.strategy.
     """
     h = support_height(m1, d1, n)
-    if d1.convex.way[0] == 0:
+    if d1.convex.strategy[0] == 0:
         slack = -slack
     if settled == 1 and h < -d1.convex.dist[0] - slack:
         d1.convex.dist[0] = -h
         d1.convex.normal[0] = n
-        d1.convex.way[0] = method
+        d1.convex.strategy[0] = strategy
 
 
 # ---- the nearest points ----------------------------------------------------------------------------------------------
@@ -253,24 +253,24 @@ def is_point(m1, d1, side, n):
     direction = to_shape(d1, side, n if side == 0 else -n)
     x, y, z = direction
     if kind == BOX:
-        return fabs(x) > STRAIGHT and fabs(y) > STRAIGHT and fabs(z) > STRAIGHT
+        return fabs(x) > ALIGNED and fabs(y) > ALIGNED and fabs(z) > ALIGNED
     if kind == CAPSULE:
-        return fabs(z) > STRAIGHT
+        return fabs(z) > ALIGNED
     if kind == CYLINDER:
-        return fabs(z) > STRAIGHT and x * x + y * y > STRAIGHT * STRAIGHT
+        return fabs(z) > ALIGNED and x * x + y * y > ALIGNED * ALIGNED
     if kind == MESH:
         first, vertex = m1.hull_vertadr[d1.shapes.data[side]], d1.support.vertex[side]
         hull_vertex = first + vertex
         # all edges from the support point must descend from the touching plane
         for k in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
             edge = m1.hull_vert[first + m1.hull_edge[k]] - m1.hull_vert[hull_vertex]
-            if dot(edge, direction) > -STRAIGHT * sqrt(dot(edge, edge)):
+            if dot(edge, direction) > -ALIGNED * sqrt(dot(edge, edge)):
                 return False
     elif kind == PRISM:
         position = d1.shapes.prism[d1.support.vertex[side]]
         for k in range(6):
             edge = d1.shapes.prism[k] - position
-            if k != d1.support.vertex[side] and dot(edge, direction) > -STRAIGHT * sqrt(dot(edge, edge)):
+            if k != d1.support.vertex[side] and dot(edge, direction) > -ALIGNED * sqrt(dot(edge, edge)):
                 return False
     return True
 
@@ -298,7 +298,7 @@ def store_nearest_point(m1, d1, edge1, edge2, size):
         point = first
     elif is_point(m1, d1, 1, n):
         point = second
-    elif d1.convex.way[0] == CROSSED:
+    elif d1.convex.strategy[0] == CROSSED:
         # crossing = first + x edge1; x solves first + x edge1 - (second + y edge2) = h n, times edge2 x n
         product = cross(edge2, n)
         crossing = fma(-dot(support, product) / dot(edge1, product), edge1, first)
@@ -329,15 +329,15 @@ def may_touch_cap(m1, d1, side, z):
 
 
 @stage
-def polish(m1, d1):
+def refine_normal(m1, d1):
     """Computes distance, normal and nearest point of two cores, one of them curved, to rounding precision.
 
     Reads:  shapes.*, convex.mat, convex.pos; initial values: simplex.*, convex.dist, convex.normal, convex.witness, in
             the frame of the first shape.
-    Writes: convex.*, with convex.way 0 if no strategy was better than the initial values.
+    Writes: convex.*, with convex.strategy 0 if no strategy was better than the initial values.
     Scratch: support.*.
     """
-    d1.convex.way[0] = 0
+    d1.convex.strategy[0] = 0
     start = d1.convex.normal[0]
     size = sqrt(dot(d1.simplex.first[0], d1.simplex.first[0])) + fabs(d1.convex.dist[0])
     d1.convex.dist[0] = -support_height(m1, d1, start)
@@ -349,11 +349,11 @@ def polish(m1, d1):
     if count1 == 2:
         exists, normal = normal_of_edges(edge1, second_edge1, start)
         if exists:
-            try_method(m1, d1, normal, settled=1, method=FACE_FIRST, slack=slack)
+            try_strategy(m1, d1, normal, settled=1, strategy=FACE_FIRST, slack=slack)
     if count2 == 2:
         exists, normal = normal_of_edges(edge2, second_edge2, start)
         if exists:
-            try_method(m1, d1, normal, settled=1, method=FACE_SECOND, slack=slack)
+            try_strategy(m1, d1, normal, settled=1, strategy=FACE_SECOND, slack=slack)
     for side in range(2):
         if d1.shapes.type[side] == CYLINDER:
             z = shape_axis(d1, side)
@@ -364,19 +364,19 @@ def polish(m1, d1):
                     z = -z
                 if may_touch_cap(m1, d1, side, z):
                     # FACE_FIRST + 1 is FACE_SECOND; the axis needs no iteration, so it counts as converged
-                    try_method(m1, d1, z, settled=1, method=FACE_FIRST + side, slack=slack)
+                    try_strategy(m1, d1, z, settled=1, strategy=FACE_FIRST + side, slack=slack)
     if count1 > 0 and count2 > 0:
         exists, normal = normal_of_edges(edge1, edge2, start)
         if exists:
-            try_method(m1, d1, normal, settled=1, method=CROSSED, slack=slack)
+            try_strategy(m1, d1, normal, settled=1, strategy=CROSSED, slack=slack)
 
     # strategies by Newton's method: orthogonal to an edge of one core, then unconstrained
     if count1 > 0:
         normal, settled = descend(m1, d1, start, edge1, is_bound=1)
-        try_method(m1, d1, normal, settled, ALONG_FIRST, slack)
+        try_strategy(m1, d1, normal, settled, ALONG_FIRST, slack)
     if count2 > 0:
         normal, settled = descend(m1, d1, start, edge2, is_bound=1)
-        try_method(m1, d1, normal, settled, ALONG_SECOND, slack)
+        try_strategy(m1, d1, normal, settled, ALONG_SECOND, slack)
     normal, settled = descend(m1, d1, start, Vec3(zeros(3)), is_bound=0)
-    try_method(m1, d1, normal, settled, FREE, slack)
+    try_strategy(m1, d1, normal, settled, FREE, slack)
     store_nearest_point(m1, d1, edge1, edge2, size)

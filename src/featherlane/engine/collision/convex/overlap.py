@@ -6,9 +6,9 @@ corners and measurements run eight at once.
 d1 is the data of one world.  Positions have two coordinates, along the tangents of the contact.  A feature is stored in
 feature.*[side]: corners feature.point, edges feature.edge and feature.count, which is SEGMENT, DISC or the number of
 corners (feature.py).  In flat arrays, a coordinate of a feature has RUN values.  `eights(field)` is a field as rows of
-eight values.  clip.place holds positions to be measured, in rows of eight: x in row i, y in row i + ROWS, height in row
-i + 2 ROWS, distance in row i + 3 ROWS; the distance is FAR if the position is invalid.  clip.point and clip.dist hold
-candidates.
+eight values.  clip.buffer holds positions to be measured, in rows of eight: x in row i, y in row i + ROWS, height in
+row i + 2 ROWS, distance in row i + 3 ROWS; the distance is FAR if the position is invalid.  clip.point and clip.dist
+hold candidates.
 The points on the rim of a disc are corners 0 to RIM - 1, its middle is corner RIM, its radius
 shapes.size[side][0].  ON_EDGE [m]: a point outside by less is on an edge.
 
@@ -66,15 +66,15 @@ def measure_overlap(d1, x, y):
 
 
 @kernel
-def measure_places(d1, rows):
-    """Stores height and distance at each position of clip.place; the distance of an invalid one remains FAR.
+def measure_positions(d1, rows):
+    """Stores height and distance at each position of clip.buffer; the distance of an invalid one remains FAR.
 
     rows: number of rows of eight positions.
     """
-    places = eights(d1.clip.place)
+    positions = eights(d1.clip.buffer)
     for row in range(rows):
-        height, dist = measure_overlap(d1, places[row], places[row + ROWS])
-        places[row + 2 * ROWS], places[row + 3 * ROWS] = height, where(places[row + 3 * ROWS] < FAR, dist, FAR)
+        height, dist = measure_overlap(d1, positions[row], positions[row + ROWS])
+        positions[row + 2 * ROWS], positions[row + 3 * ROWS] = height, where(positions[row + 3 * ROWS] < FAR, dist, FAR)
 
 
 @kernel
@@ -106,7 +106,7 @@ def is_new_position(d1, x, y):
 
 
 @kernel
-def add_place(d1, x, y, z, dist, least):
+def add_if_new(d1, x, y, z, dist, least):
     """Adds a candidate at a position if `dist` is valid and the position new; returns the least distance so far.
 
     least: the least distance before.
@@ -119,36 +119,36 @@ def add_place(d1, x, y, z, dist, least):
 
 
 @kernel
-def add_row_place(d1, i, least):
-    """Adds position i of `clip.place` as a candidate if it is valid and new; returns the least distance so far.
+def add_stored_position(d1, i, least):
+    """Adds position i of `clip.buffer` as a candidate if it is valid and new; returns the least distance so far.
 
     least: the least distance before.
     """
     stride = 8 * ROWS  # from x to y, from y to the height, from the height to the distance
-    x = d1.clip.place[i]
-    y = d1.clip.place[i + stride]
-    z = d1.clip.place[i + 2 * stride]
-    dist = d1.clip.place[i + 3 * stride]
-    return add_place(d1, x, y, z, dist, least)
+    x = d1.clip.buffer[i]
+    y = d1.clip.buffer[i + stride]
+    z = d1.clip.buffer[i + 2 * stride]
+    dist = d1.clip.buffer[i + 3 * stride]
+    return add_if_new(d1, x, y, z, dist, least)
 
 
 @kernel
-def add_places(d1, edges, corners):
-    """Adds candidates at ends of clipped edges and at corners, both stored in clip.place; returns the least distance.
+def add_stored_positions(d1, edges, corners):
+    """Adds candidates at ends of clipped edges and at corners, both stored in clip.buffer; returns the least distance.
 
     edges: number of edges; eight of them have two rows, of starts and of ends.
     corners: number of corners, in the rows after the edges.
     """
     least = FAR
     edge_rows = 2 * ((edges + 7) // 8)
-    measure_places(d1, edge_rows + (corners + 7) // 8)
+    measure_positions(d1, edge_rows + (corners + 7) // 8)
     for k in range(edges):
         # the start of edge k: two rows precede for each eight edges; the edge's end is in the next row
         i = k + 8 * (k // 8)
-        least = add_row_place(d1, i, least)
-        least = add_row_place(d1, i + 8, least)
+        least = add_stored_position(d1, i, least)
+        least = add_stored_position(d1, i + 8, least)
     for i in range(8 * edge_rows, 8 * edge_rows + corners):
-        least = add_row_place(d1, i, least)
+        least = add_stored_position(d1, i, least)
     return least
 
 
@@ -156,9 +156,9 @@ def add_places(d1, edges, corners):
 def add_ends(d1, ax, ay, bx, by):
     """Adds candidates at the positions (ax, ay) and (bx, by); returns the least distance."""
     z, dist = measure_overlap(d1, ax, ay)
-    least = add_place(d1, ax, ay, z, dist, FAR)
+    least = add_if_new(d1, ax, ay, z, dist, FAR)
     z, dist = measure_overlap(d1, bx, by)
-    return add_place(d1, bx, by, z, dist, least)
+    return add_if_new(d1, bx, by, z, dist, least)
 
 
 # ---- clipping of one feature by the other ----------------------------------------------------------------------------
@@ -180,12 +180,17 @@ def meet_edge(sign, corner, edge, a, e):
     it is parallel to the edge and outside.
     """
     edge_x, edge_y = sign * edge[0], sign * edge[1]
-    # the height of a + t e on the inner side, times |edge|, is here + t slope
-    here = edge_x * (a[1] - corner[1]) - edge_y * (a[0] - corner[0]) + edge[2]
+    # the height of a + t e on the inner side, times |edge|, is start_height + t slope
+    start_height = edge_x * (a[1] - corner[1]) - edge_y * (a[0] - corner[0]) + edge[2]
     slope = edge_x * e[1] - edge_y * e[0]
     enters = slope > 0.0
     leaves = slope < 0.0
-    return -here / where(enters | leaves, slope, 1.0), enters, leaves, not_(enters | leaves) & (here < 0.0)
+    return (
+        -start_height / where(enters | leaves, slope, 1.0),
+        enters,
+        leaves,
+        not_(enters | leaves) & (start_height < 0.0),
+    )
 
 
 @kernel
@@ -237,13 +242,13 @@ def cut_by_disc(d1, side, a, e):
 def cut_edges(d1, side):
     """Stores where the edges of the feature of `side` enter and leave the other shape's feature, a polygon or a disc.
 
-    Writes to clip.place, for each row of eight edges, a row of positions where they enter and a row where they leave.
+    Writes to clip.buffer, for each row of eight edges, a row of positions where they enter and a row where they leave.
     The distance is 0, or FAR for an edge that is completely outside.
     """
     other = 1 - side
     first_row = 3 * RUN // 8 * side
     run = RUN // 8
-    points, edges, places = eights(d1.feature.point), eights(d1.feature.edge), eights(d1.clip.place)
+    points, edges, positions = eights(d1.feature.point), eights(d1.feature.edge), eights(d1.clip.buffer)
     sign = polygon_orientation(d1, other)
     for row in range((d1.feature.count[side] + 7) // 8):
         a = (points[first_row + row], points[first_row + row + run])
@@ -254,19 +259,19 @@ def cut_edges(d1, side):
             lo, hi = cut_by_polygon(d1, other, sign, a, e)
         distance = where(lo <= hi, 0.0, FAR)
         x, y = a[0] + lo * e[0], a[1] + lo * e[1]
-        places[2 * row], places[2 * row + ROWS], places[2 * row + 3 * ROWS] = x, y, distance
+        positions[2 * row], positions[2 * row + ROWS], positions[2 * row + 3 * ROWS] = x, y, distance
         x, y = a[0] + hi * e[0], a[1] + hi * e[1]
-        places[2 * row + 1], places[2 * row + 1 + ROWS], places[2 * row + 1 + 3 * ROWS] = x, y, distance
+        positions[2 * row + 1], positions[2 * row + 1 + ROWS], positions[2 * row + 1 + 3 * ROWS] = x, y, distance
 
 
 @kernel
-def store_corners_inside(d1, side, count, place_row):
-    """Stores corners of a feature in clip.place, with distance 0 inside the other shape's polygon, FAR outside.
+def store_corners_inside(d1, side, count, position_row):
+    """Stores corners of a feature in clip.buffer, with distance 0 inside the other shape's polygon, FAR outside.
 
     Args:
         side: the polygon whose corners are stored, or the disc, with the points on its rim.
         count: number of its corners.
-        place_row: first row of clip.place to write.
+        position_row: first row of clip.buffer to write.
     """
     other = 1 - side
     # the tested corners are read in rows of eight, the other feature's corners and edges as single values
@@ -274,7 +279,7 @@ def store_corners_inside(d1, side, count, place_row):
     run = RUN // 8
     first_edge = 3 * RUN * (1 - side)
     corners, edges = d1.feature.point, d1.feature.edge
-    points, places = eights(d1.feature.point), eights(d1.clip.place)
+    points, positions = eights(d1.feature.point), eights(d1.clip.buffer)
     sign = polygon_orientation(d1, other)
     for row in range((count + 7) // 8):
         x, y = points[first_row + row], points[first_row + row + run]
@@ -286,24 +291,32 @@ def store_corners_inside(d1, side, count, place_row):
                 < -edges[edge + 2 * RUN]
             )
         distance = where(outside, FAR, 0.0)
-        places[place_row + row], places[place_row + row + ROWS], places[place_row + row + 3 * ROWS] = x, y, distance
+        (
+            positions[position_row + row],
+            positions[position_row + row + ROWS],
+            positions[position_row + row + 3 * ROWS],
+        ) = x, y, distance
 
 
 @kernel
-def store_rim_inside(d1, side, place_row):
-    """Stores points on the rim of a disc in clip.place, with distance 0 inside the other shape's disc, FAR outside.
+def store_rim_inside(d1, side, position_row):
+    """Stores points on the rim of a disc in clip.buffer, with distance 0 inside the other shape's disc, FAR outside.
 
-    place_row: first row of clip.place to write.
+    position_row: first row of clip.buffer to write.
     """
     centre_x, centre_y, _ = load_corner(d1, 1 - side, RIM)
     radius = d1.shapes.size[1 - side][0] + ON_EDGE  # a point outside by less is on the rim
     first_row = 3 * RUN // 8 * side
     run = RUN // 8
-    points, places = eights(d1.feature.point), eights(d1.clip.place)
+    points, positions = eights(d1.feature.point), eights(d1.clip.buffer)
     for row in range(RIM // 8):
         x, y = points[first_row + row], points[first_row + row + run]
         distance = where((x - centre_x) * (x - centre_x) + (y - centre_y) * (y - centre_y) <= radius * radius, 0.0, FAR)
-        places[place_row + row], places[place_row + row + ROWS], places[place_row + row + 3 * ROWS] = x, y, distance
+        (
+            positions[position_row + row],
+            positions[position_row + row + ROWS],
+            positions[position_row + row + 3 * ROWS],
+        ) = x, y, distance
 
 
 @kernel
@@ -379,10 +392,10 @@ def disc_with_disc(d1):
             foot_x, foot_y = a_x + t * ab_x, a_y + t * ab_y
             offset_x, offset_y = height * ab_y, height * ab_x
             least = add_ends(d1, foot_x - offset_x, foot_y + offset_y, foot_x + offset_x, foot_y - offset_y)
-    # both write clip.place: RIM // 8 rows for each rim
-    store_rim_inside(d1, side=0, place_row=0)
-    store_rim_inside(d1, side=1, place_row=RIM // 8)
-    return fmin(least, add_places(d1, edges=0, corners=2 * RIM))
+    # both write clip.buffer: RIM // 8 rows for each rim
+    store_rim_inside(d1, side=0, position_row=0)
+    store_rim_inside(d1, side=1, position_row=RIM // 8)
+    return fmin(least, add_stored_positions(d1, edges=0, corners=2 * RIM))
 
 
 @kernel
@@ -395,7 +408,7 @@ def edges_and_corners(d1, side):
     """
     count = d1.feature.count[side]
     corners = RIM if d1.feature.count[1 - side] == DISC else d1.feature.count[1 - side]
-    # both write clip.place: first two rows for eight edges, then the corners
+    # both write clip.buffer: first two rows for eight edges, then the corners
     cut_edges(d1, side)
     store_corners_inside(d1, 1 - side, corners, 2 * ((count + 7) // 8))
-    return add_places(d1, count, corners)
+    return add_stored_positions(d1, count, corners)

@@ -5,7 +5,7 @@ in their difference (epa), which is the least distance by which one of them has 
 
 The shapes are those of `shapes.*`: sphere, capsule, ellipsoid, cylinder, box, the hull of a mesh, and PRISM: six
 vertices `shapes.prism` in the frame (`shapes.pos`, `shapes.mat`) of the shape that has this type.  For a curved shape
-the search uses a coarse tolerance, and Newton's method computes the remaining digits (polish).
+the search uses a coarse tolerance, and Newton's method computes the remaining digits (refine_normal).
 
 The result is convex.dist, the signed distance; convex.normal, from the first to the second shape; convex.witness, the
 nearest point on each.  Until `shapes_to_world` it belongs to the cores, in the first shape's frame.  facet.kind is the
@@ -17,8 +17,8 @@ gjk.state is APART, FAR (beyond the limit) or OVERLAP.  BY_DIRECTION and BY_SEAR
 (result_cache.py).
 gjk.gap and epa.gap are the allowed differences of the bounds at the end of the two searches; gjk.reach is the largest
 distance that matters.  support.dir is the first direction of the search.  simplex.* are the simplex.count points of its
-final simplex.  convex.way is 0 if `polish` found nothing better than the search.  facet.apart is 1 if the cores are
-separated.  manifold.* are the contact points.
+final simplex.  convex.strategy is 0 if `refine_normal` found nothing better than the search.  facet.apart is 1 if the
+cores are separated.  manifold.* are the contact points.
 
 Imported kernels:
 
@@ -39,7 +39,7 @@ from featherlane.engine.collision.convex.facet import NO_FACET
 from featherlane.engine.collision.convex.facet_cache import is_proved, keep_proof
 from featherlane.engine.collision.convex.gjk import APART, FAR, gjk
 from featherlane.engine.collision.convex.manifold import contact_points
-from featherlane.engine.collision.convex.normal_refinement import polish
+from featherlane.engine.collision.convex.normal_refinement import refine_normal
 from featherlane.engine.collision.convex.result_cache import (
     BY_DIRECTION,
     BY_SEARCH,
@@ -135,13 +135,13 @@ def closest_from_pose(m1, d1):
     d1.gjk.gap[0], d1.epa.gap[0] = (GJK_ROUGH, EPA_ROUGH) if curved else (GJK_EXACT, EXACT)
     search(m1, d1)
     if curved and d1.convex.dist[0] < NO_DISTANCE:
-        polish(m1, d1)
-        # way 0: polish found nothing better.  Searches again with finer tolerances
-        if d1.convex.way[0] == 0:
+        refine_normal(m1, d1)
+        # strategy 0: refine_normal found nothing better.  Searches again with finer tolerances
+        if d1.convex.strategy[0] == 0:
             d1.gjk.gap[0], d1.epa.gap[0] = GJK_EXACT, EPA_FINE
             search(m1, d1)
             if d1.convex.dist[0] < NO_DISTANCE:
-                polish(m1, d1)
+                refine_normal(m1, d1)
     if d1.convex.dist[0] < NO_DISTANCE:
         # shapes that touch along lines or faces have no unique nearest points; a known facet determines them
         touch_in_lines = d1.facet.kind[0] == NO_FACET and touch_along_lines(m1, d1)
@@ -173,7 +173,7 @@ def convex(m1, d1):
 
     Reads:  shapes.*, shapes.prism; recall.pair, recall.key: the pair's cache entry.
     Writes: manifold.*, and that entry.
-    Scratch: epa.place, epa.side, convex.*, support.*, the rest of what `closest` writes.
+    Scratch: epa.corner_point, epa.side, convex.*, support.*, the rest of what `closest` writes.
     """
     d1.manifold.count[0] = 0
     limit = d1.shapes.limit[0] - d1.shapes.slack[0]

@@ -68,12 +68,12 @@ def make_faces(d1, nface):
 
     A face without area has the offset and the key GROWN.   Writes: epa.normal, epa.offset, epa.key, epa.mark.
 
-    The corners of all faces are copied to epa.place before any is loaded from it, because a load of eight values waits
-    for recent stores of single values.  epa.place (8, 9, 8) has nine rows of eight values for each group of eight
-    faces: x, y, z of corner a, then of b, then of c.
+    The corners of all faces are copied to epa.corner_point before any is loaded from it, because a load of eight values
+    waits for recent stores of single values.  epa.corner_point (8, 9, 8) has nine rows of eight values for each group
+    of eight faces: x, y, z of corner a, then of b, then of c.
     """
     normals = eights(d1.epa.normal)
-    corners = eights(d1.epa.place)
+    corners = eights(d1.epa.corner_point)
     keys = eights(d1.epa.key)
     offsets = eights(d1.epa.offset)
     run = FACES // 8  # rows of eight values of each coordinate in epa.normal
@@ -84,8 +84,8 @@ def make_faces(d1, nface):
             for corner in unrolled(range(3)):
                 x, y, z = d1.epa.point[d1.epa.corner[face, corner]]
                 # x is row 3 corner of the group's nine rows of eight values; y and z are the next rows
-                place = 72 * group + 24 * corner + lane
-                d1.epa.place[place], d1.epa.place[place + 8], d1.epa.place[place + 16] = x, y, z
+                first = 72 * group + 24 * corner + lane
+                d1.epa.corner_point[first], d1.epa.corner_point[first + 8], d1.epa.corner_point[first + 16] = x, y, z
     for group in range((nface + 7) // 8):
         row = 9 * group
         a = Vec3(corners[row : row + 3])

@@ -45,7 +45,7 @@ HEADER, ENTRY, PROOF = 8, 8, 48  # lengths in values
 # offsets in the header: index of the next proof; counts of pairs solved by each method
 NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH, BY_GROWTH = range(5)
 KEY, DIRECTION, HEIGHT, SIZE, KINDS, VERTEX = 0, 1, 4, 5, 6, 7  # offsets in an entry
-PLACE = 1  # offset of the index of a proof, which replaces the direction if the key is negative
+PROOF_INDEX = 1  # offset of the index of a proof, which replaces the direction if the key is negative
 BYTES = 8  # of a value
 BITS20 = 1 << 20  # more than any number of meshes
 MOST_ENTRIES, MOST_PROOFS = 512, 32  # per world
@@ -82,7 +82,7 @@ def forget_all(arrays: dict[str, np.ndarray]) -> None:
 
 @kernel
 def find_entry(d, lane, pair_number):
-    """Stores the address of a pair's entry in the cache of one world; pair_number determines the entry's place.
+    """Stores the address of a pair's entry in the cache of one world; pair_number determines which entry.
 
     Reads: recall_address, the address of each world's cache.
     Writes: recall.pair[0], the address of the entry, 0 without a cache; recall.pair[1], the address of the memory.
@@ -183,9 +183,9 @@ def remember_apart(m1, d1, direction):
 
 # ---- touching --------------------------------------------------------------------------------------------------------
 @kernel
-def proof_at(d1, place):
-    """Returns the address of the proof with index `place`."""
-    return d1.recall.pair[1] + BYTES * (HEADER + ENTRY * d1.nrecall + PROOF * place)
+def proof_at(d1, index):
+    """Returns the address of a proof, given its index."""
+    return d1.recall.pair[1] + BYTES * (HEADER + ENTRY * d1.nrecall + PROOF * index)
 
 
 @kernel
@@ -197,7 +197,7 @@ def known_proof(d1):
         key = 1.0 * d1.recall.key[0]
         # a negative key: the entry holds the index of a proof.  Another pair's proof may have replaced the pair's proof
         if entry[KEY] == -key:
-            proof_address = proof_at(d1, whole(entry[PLACE]))
+            proof_address = proof_at(d1, whole(entry[PROOF_INDEX]))
             proof = scalars(d1, proof_address)
             if proof[KEY] == key:
                 address = proof_address
@@ -210,10 +210,10 @@ def new_proof(d1):
     address = known_proof(d1)
     if address == 0:
         memory, entry = scalars(d1, d1.recall.pair[1]), scalars(d1, d1.recall.pair[0])
-        # the next place of the ring buffer; the entry then refers to it
-        place = whole(memory[NEXT])
-        memory[NEXT] = 1.0 * ((place + 1) % d1.nproof)
+        # the next index of the ring buffer; the entry then refers to it
+        index = whole(memory[NEXT])
+        memory[NEXT] = 1.0 * ((index + 1) % d1.nproof)
         entry[KEY] = -(1.0 * d1.recall.key[0])
-        entry[PLACE] = 1.0 * place
-        address = proof_at(d1, place)
+        entry[PROOF_INDEX] = 1.0 * index
+        address = proof_at(d1, index)
     return address

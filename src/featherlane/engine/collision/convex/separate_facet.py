@@ -51,7 +51,7 @@ from featherlane.engine.collision.convex.facet import (
     vertex_of,
 )
 from featherlane.engine.collision.convex.facet_depth import LEVEL, PARALLEL, measure_facet, size_of_pair
-from featherlane.engine.collision.convex.support import is_convex, support_along, turned_into
+from featherlane.engine.collision.convex.support import is_convex, support_along, vector_in_frame
 
 SAME_SIDE = 0.5  # least cosine between the facet's normal and the search's
 SETTLED = 1e-10  # relative to the size: maximum error of a search's depth, including slivers
@@ -164,7 +164,7 @@ def is_distinct_face(m1, d1, side, face):
     )
     if distinct:
         # (a)
-        normal_in_other = turned_into(d1, other, box_face_normal(face))
+        normal_in_other = vector_in_frame(d1, other, box_face_normal(face))
         if has_face(d1, other):
             # the facet's face of the other core must be a hull's, and neither this face nor an edge at its corners may
             # be parallel to the box's face.  With two boxes, a search may end with two faces
@@ -286,7 +286,7 @@ def settle_on_edge(m1, d1, side, face, vertex):
     # sets the face for both cores, because `plane_of_face` reads facet.vertex[side]; the edge replaces it below
     set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
     normal, _ = plane_of_face(m1, d1, side)
-    normal_in_other = turned_into(d1, 1 - side, normal)
+    normal_in_other = vector_in_frame(d1, 1 - side, normal)
     end = edge_orthogonal_to(m1, d1, 1 - side, vertex, normal_in_other)
     is_found = False
     # from its other end, the edge must also be the only orthogonal one, so that a search from either end finds it

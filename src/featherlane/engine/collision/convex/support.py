@@ -126,10 +126,10 @@ def climb(m1, start, count, u, vertex):
     """
     best = dot(m1.hull_vert[start + vertex], u)
     for _ in range(count):
-        here = start + vertex
+        hull_vertex = start + vertex
         # -1 if no neighbour is higher; a value with the precision of best, because `where` selects it
         neighbour = where(best < best, best, -1.0)
-        for edge in range(m1.hull_edgeadr[here], m1.hull_edgeadr[here] + m1.hull_edgenum[here]):
+        for edge in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
             k = m1.hull_edge[edge]
             height = dot(m1.hull_vert[start + k], u)
             neighbour = where(height > best, k, neighbour)
@@ -226,13 +226,13 @@ def look_from_first(d1):
 
 
 @kernel
-def turned_into(d1, side, v):
+def vector_in_frame(d1, side, v):
     """Returns a vector in the frame of shape `side`; v is given in the frame of shape 1 - side."""
     return d1.convex.mat[0] @ v if side == 0 else d1.convex.mat[0].T @ v
 
 
 @kernel
-def moved_into(d1, side, x):
+def point_in_frame(d1, side, x):
     """Returns a point in the frame of shape `side`; x is given in the frame of shape 1 - side."""
     mat, pos = d1.convex.mat[0], d1.convex.pos[0]
     return mat @ x + pos if side == 0 else mat.T @ (x - pos)

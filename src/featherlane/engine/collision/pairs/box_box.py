@@ -71,7 +71,7 @@ def store_axes(d1, R):
 
 
 @kernel
-def store_edge_gaps(d1, R, p, size1, size2):
+def store_edge_separations(d1, R, p, size1, size2):
     """Stores in box.axis the cross products of the boxes' edges, normalized, and the separations along them.
 
     The separation along u is |u . p| less half the width of each box along u.
@@ -97,7 +97,7 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
     n = unit_vector(0)
     rows = eights(d1.box.axis)
     flat_rows = d1.box.axis
-    store_edge_gaps(d1, R, p, size1, size2)
+    store_edge_separations(d1, R, p, size1, size2)
     for i in range(3):
         gaps = rows[3 + 4 * i]
         if any_(gaps > slack):
@@ -105,12 +105,12 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
         # skips the three axes if none of them is better
         if any_((gaps - PREFERENCE * fabs(gaps) > best) & (gaps > depth)):
             for j in range(3):
-                place = 8 * (3 + 4 * i) + j  # lane j of row 3 + 4 i; the vector is in lane j of the next three rows
-                gap = flat_rows[place]
+                entry = 8 * (3 + 4 * i) + j  # lane j of row 3 + 4 i; the vector is in lane j of the next three rows
+                gap = flat_rows[entry]
                 # better than the best axis so far by PREFERENCE, and better than the best face
                 if (gap - PREFERENCE * fabs(gap) > best) & (gap > depth):
                     edge_code = EDGES + 3 * i + j
-                    u = Vec3(flat_rows[place + 8], flat_rows[place + 16], flat_rows[place + 24])
+                    u = Vec3(flat_rows[entry + 8], flat_rows[entry + 16], flat_rows[entry + 24])
                     code, best, n = edge_code, gap, u
     return code, best, n
 

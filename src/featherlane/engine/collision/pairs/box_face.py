@@ -15,13 +15,14 @@ NEAR = 1e-14  # squared distance, in half diagonals of the face, within which tw
 
 
 @kernel
-def face_coordinate(o, R, size, r, b, turn):
+def face_coordinate(o, R, size, r, b, side):
     """Returns coordinate r of three vectors: the middle of a box's face, half its first side, half its second side.
 
-    The face is orthogonal to axis b, on side `turn` = -1 or 1, of the box with centre o, axes R and half sides `size`.
+    The face is orthogonal to axis b, on its positive (`side` = 1) or negative side (-1), of the box with centre o, axes
+    R and half sides `size`.
     """
     u, v = (b + 1) % 3, (b + 2) % 3  # the two axes along the face; R[3 r + b] is R_rb
-    return o[r] + turn * size[b] * R[3 * r + b], size[u] * R[3 * r + u], size[v] * R[3 * r + v]
+    return o[r] + side * size[b] * R[3 * r + b], size[u] * R[3 * r + u], size[v] * R[3 * r + v]
 
 
 @kernel
@@ -37,15 +38,15 @@ def store_incident_face(d1, o, R, size, level, a, up):
         a: axis of the reference box that is orthogonal to the reference face.
         up: -1 or 1, the side of the reference face along this axis.
     """
-    # b: the incident box's axis most parallel to a; turn: the side of the face, whose normal is opposite to `up`
+    # b: the incident box's axis most parallel to a; side: that of the face whose normal is opposite to `up`
     b = 0
     for k in range(1, 3):
         if fabs(R[3 * a + k]) > fabs(R[3 * a + b]):
             b = k
-    turn = -1.0 if up * R[3 * a + b] > 0.0 else 1.0
+    side = -1.0 if up * R[3 * a + b] > 0.0 else 1.0
     # each coordinate: of the face's middle, and of half its two sides
-    x, y = face_coordinate(o, R, size, (a + 1) % 3, b, turn), face_coordinate(o, R, size, (a + 2) % 3, b, turn)
-    z = tuple(up * v for v in face_coordinate(o, R, size, a, b, turn))
+    x, y = face_coordinate(o, R, size, (a + 1) % 3, b, side), face_coordinate(o, R, size, (a + 2) % 3, b, side)
+    z = tuple(up * v for v in face_coordinate(o, R, size, a, b, side))
     for k in range(4):
         # signs of corner k along the two sides, in cyclic order: (1, 1), (-1, 1), (-1, -1), (1, -1)
         su = -1.0 if k in (1, 2) else 1.0
@@ -65,13 +66,13 @@ def clip_polygon(d1, source, target, n, c, sign, limit):
     for k in range(n):
         p, q = d1.box.polygon[source + k], d1.box.polygon[source + (k + 1 if k + 1 < n else 0)]
         # distances of the corner and of the next corner from the line, positive outside
-        here, there = sign * p[c] - limit, sign * q[c] - limit
-        if (here <= 0.0) & (kept < CAPACITY):
+        height, next_height = sign * p[c] - limit, sign * q[c] - limit
+        if (height <= 0.0) & (kept < CAPACITY):
             d1.box.polygon[target + kept] = p
             kept += 1
         # the edge to the next corner crosses the line
-        if (((here < 0.0) & (there > 0.0)) | ((here > 0.0) & (there < 0.0))) & (kept < CAPACITY):
-            t = here / (here - there)
+        if (((height < 0.0) & (next_height > 0.0)) | ((height > 0.0) & (next_height < 0.0))) & (kept < CAPACITY):
+            t = height / (height - next_height)
             d1.box.polygon[target + kept] = p + t * (q - p)
             kept += 1
     return kept

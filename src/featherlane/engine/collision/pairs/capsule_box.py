@@ -187,16 +187,16 @@ def nearest_edge(d1, p, h, feature, axis, x, best):
     half, size = d1.shapes.size[0][1], d1.shapes.size[1]
     for k in (0, 1, 2):
         compute_box_edges(d1, signs, p, h, half, size, k)
-    place = -1.0  # index in box.edge of the nearest edge's squared distance, as a value; -1 without a nearer edge
+    nearest = -1.0  # index in box.edge of the nearest edge's squared distance, as a value; -1 without a nearer edge
     for k in range(3):
         if any_(eights(d1.box.edge)[4 * k] < best - MINVAL):
             for j in range(4):
                 i = 32 * k + lower_corner(j, k)  # row 4 k of eight lanes
                 squared = d1.box.edge[i]
                 nearer = squared < best - MINVAL
-                place, best = where(nearer, i, place), where(nearer, squared, best)
+                nearest, best = where(nearer, i, nearest), where(nearer, squared, best)
     e, corner = 0.0, 0
-    i = whole(place)
+    i = whole(nearest)
     if i >= 0:
         # i is 32 axis + corner; the rows of x, e and end follow that of the squared distance
         axis = i >> 5

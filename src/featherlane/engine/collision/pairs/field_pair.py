@@ -164,7 +164,7 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
         if not any_(alive):
             break
         start, slope = objective(jets, kind)
-        promised = dot(slope, slope)  # decrease that the slope promises for the factor 1
+        predicted = dot(slope, slope)  # decrease that the gradient predicts for the factor 1
         is_finite = (fabs(slope[0]) <= NOWHERE) & (fabs(slope[1]) <= NOWHERE) & (fabs(slope[2]) <= NOWHERE)
         failed = failed | (alive & not_(is_finite))
         alive = alive & is_finite
@@ -179,7 +179,7 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
             x, value = where(searching, trial, x), where(searching, trial_value, value)
             jets = where(searching, trial_jets, jets)
             # points whose decrease is too small continue the line search with half the factor
-            searching = searching & (trial_value - start > -(DECREASE * factor * promised))
+            searching = searching & (trial_value - start > -(DECREASE * factor * predicted))
             factor = 0.5 * factor
         # a descent without a lower trial returns to the start of the step, and ends
         worse = alive & (start < value)
@@ -264,10 +264,10 @@ def converge(m1, d1, x, jets, reach, tolerance):
         step = proximal_step(values, (slope_b, slope_a, other_slope_b, other_slope_a), reach)
         trial = where(moving, x + step, x)
         trial_jets = jets_at(m1, d1, trial, exact=1)
-        # start: the function at x; promise: the larger one of the planes at x after the step
+        # start: the function at x; predicted: that of the planes at x, after the step
         start = fmax(jets.b, jets.a)
-        promise = fmax(values[0] + dot(slope_b, step), values[1] + dot(slope_a, step))
-        lower = fmax(trial_jets.b, trial_jets.a) <= start - DECREASE * fmax(start - promise, dot(step, step) / reach)
+        predicted = fmax(values[0] + dot(slope_b, step), values[1] + dot(slope_a, step))
+        lower = fmax(trial_jets.b, trial_jets.a) <= start - DECREASE * fmax(start - predicted, dot(step, step) / reach)
         accepted = moving & lower
         other = where(accepted, x, trial)
         other_jets = where(accepted, jets, trial_jets)

@@ -42,11 +42,11 @@ def climb_to_lowest(m1, start, n, down, vertex):
     best = dot(m1.hull_vert[start + vertex], down)
     advantage = 0.0
     for _ in range(n):
-        here = start + vertex
+        hull_vertex = start + vertex
         previous = vertex
         # starts 1 m above the vertex, which limits the advantage to 1 m
         deepest_neighbour = best - 1.0
-        for e in range(m1.hull_edgeadr[here], m1.hull_edgeadr[here] + m1.hull_edgenum[here]):
+        for e in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
             neighbour = m1.hull_edge[e]
             depth = dot(m1.hull_vert[start + neighbour], down)
             deepest_neighbour = fmax(depth, deepest_neighbour)

@@ -86,8 +86,8 @@ def meet_triangle(d1, a, b, c, ray):
 def _group_corner(m1, group, corner, k):
     """Returns corner 0, 1 or 2 of triangle k of a group."""
     # a group has nine rows of GROUP triangles: x, y, z of each corner
-    place = 9 * GROUP * group + 3 * GROUP * corner + k
-    return Vec3(m1.trianglegroup_vert[place + GROUP * i] for i in range(3))
+    index = 9 * GROUP * group + 3 * GROUP * corner + k
+    return Vec3(m1.trianglegroup_vert[index + GROUP * i] for i in range(3))
 
 
 @kernel
@@ -128,7 +128,7 @@ def _push_children(m1, d1, node, n, p, inverse):
         at_upper = (boxes[6 * node + 3 + i] - p[i]) * inverse[i]
         enter, leave = fmax(fmin(at_lower, at_upper), enter), fmin(fmax(at_lower, at_upper), leave)
     near[0] = where(enter <= leave, enter, FAR)
-    nearest = n  # place of the nearest child on the stack
+    nearest = n  # index of the nearest child on the stack
     for k in range(GROUP):
         child = m1.meshnode_child[node, k]
         if child != NO_CHILD and d1.line.near[k] < FAR and n < DEPTH:

@@ -8,7 +8,7 @@ faces are shifted.
 
 m1 and d1 are the model and the data of one world; shapes.limit is the distance up to which a point counts.
 All points are in contact coordinates: two tangents and the normal, from the first shape to the second.  Polygons are
-stored in clip.place (polygon.py).  Features are stored in feature.*[side]: `load_corner`, and feature.count, which is
+stored in clip.buffer (polygon.py).  Features are stored in feature.*[side]: `load_corner`, and feature.count, which is
 POINT, SEGMENT, DISC or the number of corners (feature.py).
 FACE and EDGE are the cosines above which a face, and below which an edge, is in contact; ON_EDGE [m]: a point outside
 by less is on it.

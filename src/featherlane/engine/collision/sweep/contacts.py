@@ -43,7 +43,7 @@ from featherlane.engine.collision.motion import is_swept_pair, may_pass, spheres
 from featherlane.engine.collision.slot import clear_contact, load_shape, store_manifold
 from featherlane.engine.collision.sweep.clip import impact_points
 from featherlane.engine.collision.sweep.impact import IMPACT, find_impact
-from featherlane.engine.collision.sweep.occlusion import look
+from featherlane.engine.collision.sweep.occlusion import check_line_of_sight
 from featherlane.engine.dynamics.awake import pair_awake, sleeping
 from featherlane.engine.model.integrator import has_metric
 
@@ -81,29 +81,29 @@ def find_impact_points(m1, d1):
 
 
 @kernel
-def look_along(m, d, start, end, geom1, geom2, lane):
+def check_segment(m, d, start, end, geom1, geom2, lane):
     """Sets sweep.hidden to 1 if a geom hides the end of the segment from its start, else to 0.
 
-    start, end: positions in world axes; geom1, geom2: arguments `geom` and `other` of `look`.
+    start, end: positions in world axes; geom1, geom2: arguments `geom` and `other` of `check_line_of_sight`.
     """
     d.sweep.hidden[0] = 0
     d.sweep.line[0] = start
     d.sweep.line[1] = end
-    look(m, d, geom1, geom2, lane)
+    check_line_of_sight(m, d, geom1, geom2, lane)
 
 
 @kernel
 def is_hidden(m, d, geom1, geom2, lane, i):
     """Returns whether a geom hides contact i: on the path of one of its two points, or between the points at impact."""
     impact1, impact2 = d.sweep.impact[0, i], d.sweep.impact[1, i]
-    look_along(m, d, d.sweep.start[0, i], impact1, geom1, geom2, lane)
+    check_segment(m, d, d.sweep.start[0, i], impact1, geom1, geom2, lane)
     if d.sweep.hidden[0] == 0:
-        look_along(m, d, d.sweep.start[1, i], impact2, geom2, geom1, lane)
+        check_segment(m, d, d.sweep.start[1, i], impact2, geom2, geom1, lane)
     if d.sweep.hidden[0] == 0:
         # the faster geom, which the obstacle would stop, is the first argument
         if d.sweep.travel[0] < d.sweep.travel[1]:
             geom1, geom2 = geom2, geom1
-        look_along(m, d, impact1, impact2, geom1, geom2, lane)
+        check_segment(m, d, impact1, impact2, geom1, geom2, lane)
     return d.sweep.hidden[0] != 0
 
 

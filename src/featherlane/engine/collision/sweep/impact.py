@@ -35,10 +35,10 @@ def measure_distance(m1, d1):
 
 
 @kernel
-def move_shape(d1, side, part):
-    """Moves a shape by a part, from 0 to 1, of its motion in the step: translation, and rotation about its centre."""
-    d1.shapes.pos[side] = fma(part, d1.sweep.step[side], d1.shapes.pos[side])
-    rotation = part * d1.sweep.spin[side]
+def move_shape(d1, side, fraction):
+    """Moves a shape by a fraction (0 to 1) of its motion in the step: translation, and rotation about its centre."""
+    d1.shapes.pos[side] = fma(fraction, d1.sweep.step[side], d1.shapes.pos[side])
+    rotation = fraction * d1.sweep.spin[side]
     if dot(rotation, rotation) > MINVAL * MINVAL:
         d1.shapes.mat[side] = rotation_vector_quat(rotation).matrix @ d1.shapes.mat[side]
 
@@ -84,11 +84,11 @@ def find_impact(m1, d1):
         elif bound <= MINVAL or t + gap / bound >= 1.0:
             state = MISS
         else:
-            part = gap / bound
-            t = t + part
+            fraction = gap / bound
+            t = t + fraction
             advances = advances + 1
-            move_shape(d1, 0, part)
-            move_shape(d1, 1, part)
+            move_shape(d1, 0, fraction)
+            move_shape(d1, 1, fraction)
             measure_distance(m1, d1)
             dist = d1.convex.dist[0]
             # the shapes cannot travel that far in the rest of the step

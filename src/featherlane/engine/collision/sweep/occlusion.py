@@ -119,7 +119,7 @@ def is_touching(m, d, geom1, geom2, lane):
 
 
 @stage
-def look(m, d, geom, other, lane):
+def check_line_of_sight(m, d, geom, other, lane):
     """Tests whether an obstacle meets the segment in sweep.line, along which a geom of a swept pair moves.
 
     Args:

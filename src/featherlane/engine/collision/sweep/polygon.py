@@ -1,6 +1,6 @@
 """Copies a contact feature to a polygon, cuts the polygon by the face of another shape, and reduces its corners.
 
-Two polygons are stored in clip.place, one before and one after a cut.  All points are in contact coordinates: two
+Two polygons are stored in clip.buffer, one before and one after a cut.  All points are in contact coordinates: two
 tangents and the normal, from the first shape to the second.  Features are stored in feature.*[side]: `load_corner`, and
 feature.count, which is POINT, SEGMENT, DISC or the number of corners (feature.py).
 d1 is the data of one world.  RIM is the number of points around a disc.
@@ -11,7 +11,7 @@ largest one that counts.  feature.axes and feature.origin define the contact coo
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.convex.feature import DISC, RIM, load_corner
 
-BUFFER = 384  # numbers of one polygon in `clip.place`: 128 corners
+BUFFER = 384  # numbers of one polygon in `clip.buffer`: 128 corners
 CORNERS = 100  # maximum corners of a cut polygon
 
 
@@ -25,13 +25,13 @@ def count_corners(d1, side):
 def polygon_corner(d1, polygon, i):
     """Returns corner i of polygon 0 or 1."""
     # three coordinates per corner, BUFFER numbers per polygon
-    return Vec3(d1.clip.place[BUFFER * polygon + 3 * i : BUFFER * polygon + 3 * i + 3])
+    return Vec3(d1.clip.buffer[BUFFER * polygon + 3 * i : BUFFER * polygon + 3 * i + 3])
 
 
 @kernel
 def set_polygon_corner(d1, polygon, i, x):
     """Stores corner i of polygon 0 or 1."""
-    d1.clip.place[BUFFER * polygon + 3 * i : BUFFER * polygon + 3 * i + 3] = x
+    d1.clip.buffer[BUFFER * polygon + 3 * i : BUFFER * polygon + 3 * i + 3] = x
 
 
 @kernel
@@ -108,9 +108,9 @@ def cut_by_plane(d1, polygon, count, point, inward):
             start_kept, end_kept = (1 if start_height > -MINVAL else 0), (1 if end_height > -MINVAL else 0)
             # the edge crosses the plane: its crossing becomes a corner
             if start_kept != end_kept:
-                part = start_height / (start_height - end_height)
-                if part >= 0.0 and part <= 1.0:
-                    set_polygon_corner(d1, 1 - polygon, new_count, fma(part, end - start, start))
+                t = start_height / (start_height - end_height)
+                if t >= 0.0 and t <= 1.0:
+                    set_polygon_corner(d1, 1 - polygon, new_count, fma(t, end - start, start))
                     new_count += 1
             if end_kept == 1:
                 set_polygon_corner(d1, 1 - polygon, new_count, end)

@@ -69,7 +69,10 @@ def _store_pid_rates(m, d, i):
 
 @kernel
 def activation_rate(m, d, i):
-    """Returns the rate of the last activation of actuator i, an integrator, a filter or a muscle, by its control."""
+    """Returns the rate of the last activation w of actuator i by its control u: integrator, filter or muscle.
+
+    It is u, (u - w) / tau, or that of `muscle_rate`.
+    """
     actuator = m.actuator[i]
     kind, u = actuator.dyntype, d.actuator_input[actuator.ctrladr]
     w = d.act[actuator.actadr + actuator.actnum - 1]
@@ -83,7 +86,7 @@ def activation_rate(m, d, i):
 
 @stage
 def activation(m, d):
-    """Computes act_dot of all actuators, including those of disabled groups.
+    """Computes act_dot of all actuators: u of an integrator, (u - w) / tau of a filter, ...; also of disabled groups.
 
     Source: MuJoCo mj_fwdActuation.  Deviation: while its tree sleeps, an activation follows its equation; MuJoCo keeps
         the rate from the moment of falling asleep, whatever the control.

@@ -95,7 +95,7 @@ def contact_transmission(m, d):
 
 @stage
 def adhesive_pull(m, d):
-    """Computes the passive force of adhesive contacts in the active worlds: each contact pulls its two bodies together.
+    """qfrc_adhesion <- sum over contacts of J^T (adhesion pulling the two bodies together), in the active worlds.
 
     Contacts in the gap pull, too.
     Source: MuJoCo 4, chapter Computation, "Adhesion".

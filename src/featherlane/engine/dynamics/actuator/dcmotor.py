@@ -98,15 +98,15 @@ def bounded_integral_rate(z, error, bound):
 
 @kernel
 def _bristle_decay(m, d, i):
-    """Returns decay in z' = decay z + w:  decay = -sigma0 |w| / (dry + (still - dry) exp(-(w / speed)^2)).
+    """Returns decay in z' = decay z + w:  decay = -sigma0 |w| / (coulomb + (static - coulomb) exp(-(w / speed)^2)).
 
-    dry, still: Coulomb and static friction;  speed: that of the Stribeck effect.
+    coulomb, static: Coulomb and static friction;  speed: Stribeck's velocity.
     """
     friction = _friction(m, i)
     w = d.actuator_velocity[m.actuator_outadr[i]]
     s = w / fmax(friction.speed, MINVAL)
-    dry, still = friction.dry, friction.still
-    return -(_rates(m, i).sigma0 * fabs(w)) / fmax(fma(still - dry, exp(-(s * s)), dry), MINVAL)
+    coulomb, static = friction.coulomb, friction.static
+    return -(_rates(m, i).sigma0 * fabs(w)) / fmax(fma(static - coulomb, exp(-(s * s)), coulomb), MINVAL)
 
 
 @kernel

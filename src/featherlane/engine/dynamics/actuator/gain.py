@@ -111,7 +111,7 @@ def _setpoint_force(m, d, i):
 
 @kernel
 def gain_force(m, d, i):
-    """Returns gain times driving value plus bias: the force of actuator i, which has one output, before any limit."""
+    """Returns the force gain x + bias of actuator i, which has one output, before any limit; x: `driving_value`."""
     actuator = m.actuator[i]
     bias, o = actuator.biastype, actuator.outadr
     gain = 0.0

@@ -8,8 +8,8 @@ Samples form a ring buffer in order of time; the cursor is the index of the newe
 the last tick of a sensor that has a period.  Each world has a separate cursor.
 
 In the kernels a is the start of the history in the field `history`, so that times[k] is history[a + TIMES + k], and
-component c of samples[k] is history[a + TIMES + n + dim k + c].  "Place" is the index of a sample in the buffer,
-"sample k" counts from the oldest.  Places and k are values, since they differ between worlds.
+component c of samples[k] is history[a + TIMES + n + dim k + c].  The "index" of a sample is its index in the buffer,
+"sample k" counts from the oldest.  Indices and k are values, since they differ between worlds.
 Source: MuJoCo 4, "delays" of actuators and sensors; mju_historyInsert, mju_historyRead, mj_resetData.
 """
 
@@ -21,20 +21,20 @@ SAME_TIME = 1e-15  # times closer than this are equal [s]
 
 @kernel
 def _wrapped(x, n):
-    """Returns the whole number x modulo n, a place in the ring buffer; clipped, so it is valid for any x >= 0."""
+    """Returns the whole number x modulo n, an index of the ring buffer; clipped, so it is valid for any x >= 0."""
     return clip(x - n * floor(x / n), 0.0, n - 1.0)
 
 
 @kernel
-def _place(d, a, n, k):
-    """Returns the place of sample k, counted from the oldest, which follows the newest in the ring buffer."""
+def _buffer_index(d, a, n, k):
+    """Returns the index of sample k, counted from the oldest, which follows the newest in the ring buffer."""
     return _wrapped(_wrapped(d.history[a + CURSOR], n) + 1.0 + k, n)
 
 
 @kernel
 def _sample_time(d, a, n, k):
     """Returns the time of sample k, counted from the oldest."""
-    return gather_rows(d.history, _place(d, a, n, k) + 1.0 * (a + TIMES))
+    return gather_rows(d.history, _buffer_index(d, a, n, k) + 1.0 * (a + TIMES))
 
 
 @kernel
@@ -62,14 +62,14 @@ def _find_sample(d, a, n, t):
 def _drop_oldest(d, a, n, dim, i, mask):
     """Discards the oldest sample, sample 0, in worlds of the mask: samples 1 to i - 1 become samples 0 to i - 2.
 
-    Each sample moves to the place before its own.  So place k, if it holds one of the samples 0 to i - 2, takes the
-    content of place k + 1; the last place takes that of place 0, since the buffer is a ring.
+    Each sample moves to the index before its own.  So index k, if it holds one of the samples 0 to i - 2, takes the
+    content of index k + 1; the last index takes that of index 0, since the buffer is a ring.
     """
-    start = _wrapped(d.history[a + CURSOR], n) + 1.0  # place of the oldest
+    start = _wrapped(d.history[a + CURSOR], n) + 1.0  # index of the oldest
     first_time = d.history[a + TIMES]
     values = a + TIMES + n
     for k in range(n):
-        sample = _wrapped(k - start + n, n)  # at place k
+        sample = _wrapped(k - start + n, n)  # at index k
         moves = mask & (sample < i - 1.0)
         next_time = d.history[a + TIMES + k + 1] if k + 1 < n else first_time
         d.history[a + TIMES + k] = where(moves, next_time, d.history[a + TIMES + k])
@@ -100,11 +100,11 @@ def insert_sample(d, a, n, dim, t, x, first, mask):
         _drop_oldest(d, a, n, dim, i, is_between)
     # before the oldest or after the newest sample, t replaces the oldest one, sample 0
     replaced = where(is_same, i, where(is_inside, i - 1.0, 0.0))
-    place = _place(d, a, n, replaced)
-    # after the newest sample: the cursor moves to the place of t, which is the newest now
-    d.history[a + CURSOR] = where(mask & (i >= n), place, d.history[a + CURSOR])
+    index = _buffer_index(d, a, n, replaced)
+    # after the newest sample: the cursor moves to the index of t, which is the newest now
+    d.history[a + CURSOR] = where(mask & (i >= n), index, d.history[a + CURSOR])
     for k in range(n):
-        here = mask & (place == k)
+        here = mask & (index == k)
         d.history[a + TIMES + k] = where(here & not_(is_same), t, d.history[a + TIMES + k])
         for c in range(dim):
             e = a + TIMES + n + dim * k + c
@@ -130,7 +130,7 @@ def find_bracket(d, a, n, t):
 @kernel
 def _sample_value(d, a, n, dim, c, k):
     """Returns component c of sample k; k is clamped to the history."""
-    return gather_rows(d.history, dim * _place(d, a, n, clip(k, 0.0, n - 1.0)) + 1.0 * (a + TIMES + n + c))
+    return gather_rows(d.history, dim * _buffer_index(d, a, n, clip(k, 0.0, n - 1.0)) + 1.0 * (a + TIMES + n + c))
 
 
 @kernel
@@ -182,7 +182,7 @@ def _set_number(d, e, x, mask):
 
 @kernel
 def _reset_samples(d, a, n, dim, user, mask):
-    """Sets the samples to zero, the oldest at place 0, and the user value to `user`, in worlds of the mask."""
+    """Sets the samples to zero, the oldest at index 0, and the user value to `user`, in worlds of the mask."""
     _set_number(d, a, user, mask)
     _set_number(d, a + CURSOR, n - 1.0, mask)
     for e in range(a + TIMES + n, a + TIMES + n + n * dim):

@@ -32,7 +32,7 @@ def is_angle_servo(m, i):
 
 
 @kernel
-def length_of_turn(m, d, i):
+def length_of_full_rotation(m, d, i):
     """Returns the length of a full turn, 2 pi |gear axis|; 0 unless it is a position servo of an angle.
 
     Valid if `is_angle_servo`.  It is a position servo if its gain kp is minus the slope of its bias in length and, for
@@ -52,17 +52,17 @@ def length_of_turn(m, d, i):
 
 
 @kernel
-def nearest_equivalent(x, length, turn):
-    """Returns the setpoint nearest to the length among x + k turn, k an integer; x itself if `turn` is 0."""
-    exists = turn > 0.0
-    turn = where(exists, turn, 1.0)
-    return where(exists, fma(-turn, rint((x - length) / turn), x), x)
+def nearest_equivalent(x, length, period):
+    """Returns the setpoint nearest to the length among x + k period, k an integer; x itself if `period` is 0."""
+    exists = period > 0.0
+    period = where(exists, period, 1.0)
+    return where(exists, fma(-period, rint((x - length) / period), x), x)
 
 
 @kernel
 def nearest_setpoint(m, d, i, x, length):
     """Returns the setpoint of actuator i nearest to the length among those equivalent to x; x if it has no angle."""
-    return nearest_equivalent(x, length, length_of_turn(m, d, i)) if is_angle_servo(m, i) else x
+    return nearest_equivalent(x, length, length_of_full_rotation(m, d, i)) if is_angle_servo(m, i) else x
 
 
 @kernel

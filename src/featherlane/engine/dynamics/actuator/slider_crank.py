@@ -32,7 +32,10 @@ def slider_crank_gradients(m, i, axis, v):
 
 @kernel
 def store_slider_crank(m, d, i):
-    """Computes length and moment of a slider-crank's actuator: forces at pin and slider, a torque on the axis.
+    """Computes gear l and its gradient, length and moment of a slider-crank's actuator.
+
+    The moment is that of forces dl/dv at the pin and -dl/dv at the slider, v from slider to pin, and of a torque on the
+    axis.
 
     A rotation w of the slider's body moves the axis by w x a, hence the torque a x dl/da.
     Reads:  site_xpos, site_xmat of both sites.   Writes: actuator_length, actuator_moment.

@@ -62,7 +62,9 @@ def point_of_object(m, d, jr, kind, i):
 
 @stage(jr=JACOBIAN)
 def jacobian(m, d, jr, kind, i):
-    """Computes the Jacobians of the origin of a body, geom or site, of a body's centre of mass, or of a given point.
+    """Computes J of a point: column i is the motion axis S_i at the point, for each DoF i that moves its body, else 0.
+
+    The point is the origin of a body, geom or site, a body's centre of mass, or a given point.
 
     Reads:  cdof, subtree_com, xpos, xipos, geom_xpos, site_xpos, jac_point.
     Writes: jac (6, jac_nv) [m, 1].   Frame: world.   Cost: O(nv).
@@ -88,9 +90,10 @@ def descends(m, i, body):
 
 @stage(jr=JACOBIAN)
 def subtree_jacobian(m, d, jr, body):
-    """Computes the Jacobian of the centre of mass of a body's subtree; zeros for a subtree without mass.
+    """Computes J of the centre of mass of a body's subtree; zeros for a subtree without mass.
 
-    A DoF of body k in the subtree moves the centre of mass of the subtree of k, weighted by its share of the mass.
+    Column i is (m_k / m) times the velocity of the com of the subtree of k, of mass m_k, per unit velocity of DoF i of
+    body k.
     Reads:  cdof, subtree_com.
     Writes: jac (6, jac_nv) [m, 1], in its first three rows; jac_mass (jac_nbody,) [kg].
     Frame: world.   Cost: O(nv depth).
@@ -104,17 +107,17 @@ def subtree_jacobian(m, d, jr, body):
     mass = jr.jac_mass[body]
     inverse = where(mass > 0.0, 1.0 / where(mass > 0.0, mass, 1.0), 0.0)
     for dof in range(n):
-        # the DoF moves the subtree of body `part`, if that is within the subtree of `body`
-        part = m.dof_bodyid[dof]
-        is_within = descends(m, part, body)
-        if not is_within and descends(m, body, part):
+        # the DoF moves the subtree of body `moved`, if that is within the subtree of `body`
+        moved = m.dof_bodyid[dof]
+        is_within = descends(m, moved, body)
+        if not is_within and descends(m, body, moved):
             # a DoF of an ancestor moves the whole subtree of `body`
-            part = body
+            moved = body
             is_within = True
         # other DoFs do not move the subtree
         if is_within:
-            v = motion_at(m, d, d.cdof[dof], m.dof_bodyid[dof], d.subtree_com[part]).linear
-            v = jr.jac_mass[part] * inverse * v
+            v = motion_at(m, d, d.cdof[dof], m.dof_bodyid[dof], d.subtree_com[moved]).linear
+            v = jr.jac_mass[moved] * inverse * v
             for k in range(3):
                 jr.jac[n * k + dof] = v[k]
 

@@ -21,10 +21,10 @@ def move_joint(m, d, j, pos, quat):
     anchor_in_body, axis_in_body = joint.pos, joint.axis
     axis = quat @ axis_in_body
     # an anchor at the body's origin (the usual case) skips two rotations: 0.1 us per humanoid tile
-    eccentric = (anchor_in_body.x != 0.0) | (anchor_in_body.y != 0.0) | (anchor_in_body.z != 0.0)
+    has_offset = (anchor_in_body.x != 0.0) | (anchor_in_body.y != 0.0) | (anchor_in_body.z != 0.0)
     anchor = pos
-    if any_(eccentric):
-        anchor = where(eccentric, pos + quat @ anchor_in_body, pos)
+    if any_(has_offset):
+        anchor = where(has_offset, pos + quat @ anchor_in_body, pos)
     if kind == SLIDE:
         pos = fma(d.qpos[adr] - m.qpos0[adr], axis, pos)
     else:
@@ -33,8 +33,8 @@ def move_joint(m, d, j, pos, quat):
         else:
             quat = quat @ axis_angle_quat(axis_in_body, d.qpos[adr] - m.qpos0[adr])
         # a rotation leaves the anchor at its position
-        if any_(eccentric):
-            pos = where(eccentric, anchor - quat @ anchor_in_body, pos)
+        if any_(has_offset):
+            pos = where(has_offset, anchor - quat @ anchor_in_body, pos)
     d.xanchor[j] = anchor
     d.xaxis[j] = axis
     return pos, quat

@@ -160,9 +160,9 @@ def inertia_rows(m):
 @kernel
 def factor(m, source, LD, inverse):
     """LD <- L^T D L of `source`, a matrix with M's pattern, which may be LD itself; inverse (nv,) <- 1 / D."""
-    # own=1: the diagonal is also taken from `source`;  reduce=0: no column is solved, so f is not used
+    # own_diagonal=1: the diagonal is also taken from `source`;  reduce=0: no column is solved, so f is not used
     system = System(source=source, A=LD, inverse=inverse, f=inverse, inertia=1)
-    factor_columns(inertia_rows(m), listed=0, system=system, own=1, reduce=0)
+    factor_columns(inertia_rows(m), listed=0, system=system, own_diagonal=1, reduce=0)
 
 
 @kernel
@@ -180,14 +180,14 @@ def solve_columns(m, LD, inverse, X):
 
 
 @kernel
-def factor_and_solve(m, source, LD, inverse, x, own):
+def factor_and_solve(m, source, LD, inverse, x, own_diagonal):
     """LD, inverse <- factor of `source`, and x <- source^-1 x; bitwise identical to `factor` and `solve_factored`.
 
-    own: 1 takes the diagonal of the matrix from `source`, 0 from `inverse`, which is then replaced by 1 / D.
+    own_diagonal: 1 takes the diagonal of the matrix from `source`, 0 from `inverse`, which is then replaced by 1 / D.
     """
     system = System(source=source, A=LD, inverse=inverse, f=x, inertia=1)
     # reduce=1: also x <- L^-T x
-    factor_columns(inertia_rows(m), listed=0, system=system, own=own, reduce=1)
+    factor_columns(inertia_rows(m), listed=0, system=system, own_diagonal=own_diagonal, reduce=1)
     expand_columns(inertia_rows(m), LD, inverse, x, most=4)
 
 

@@ -2,7 +2,7 @@
 
 An implicit integrator changes the velocity by h qacc*, (M - h D) qacc* = M qacc, where D contains derivatives of the
 forces that it treats implicitly.  If qacc* is known, e.g. from two velocities, qacc = M^-1 (M - h D) qacc*.
-The kernels moment_of_* compute this, the acceleration at the moment of the step's start.
+The kernels continuous_from_* compute this, the acceleration at the start of the step.
 
 implicit_diagonal of the model is 1 if D is diagonal in every state without a fluid.  Imported kernels:
 
@@ -33,7 +33,7 @@ from featherlane.engine.dynamics.integrator.smooth import solve_inertia
 from featherlane.engine.dynamics.integrator.velocity_derivative import smooth_vel
 from featherlane.engine.dynamics.passive.fluid import fluid_worlds
 from featherlane.engine.dynamics.passive.fluid_derivative import fluid_acts
-from featherlane.engine.model.integrator import to_the_moment
+from featherlane.engine.model.integrator import convert_to_continuous
 
 
 @kernel
@@ -88,14 +88,14 @@ def _solve_acceleration(m, d):
 
 
 @kernel
-def moment_of_implicit(m, d):
+def continuous_from_implicit(m, d):
     """qacc <- M^-1 (M - h D) qacc_step: the continuous-time acceleration of a step of `implicit`."""
     multiply_implicit(m, d, d.qacc_step, d.qvec)
     _solve_acceleration(m, d)
 
 
 @kernel
-def moment_of_implicitfast(m, d):
+def continuous_from_implicitfast(m, d):
     """qacc <- M^-1 (M - h D) qacc_step: the continuous-time acceleration of a step of `implicitfast`."""
     multiply_implicitfast(m, d, d.qacc_step, d.qvec)
     _solve_acceleration(m, d)
@@ -110,7 +110,7 @@ def multiply_euler(m, d, x, y):
 
 
 @kernel
-def moment_of_euler(m, d):
+def continuous_from_euler(m, d):
     """qacc <- M^-1 (M + h B) qacc_step: the continuous-time acceleration of an `euler` step, in worlds with dampers."""
     if not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
         damped = multiply_euler(m, d, d.qacc_step, d.qvec)
@@ -130,5 +130,5 @@ def continuous_acceleration(m, d):
     Cost:   O(nv * depth^2).
     """
     copy(d.qacc_step, d.qacc, m.nv)
-    # by the kernel of the model's integrator, such as `moment_of_euler`
-    to_the_moment(m, d)
+    # by the kernel of the model's integrator, such as `continuous_from_euler`
+    convert_to_continuous(m, d)

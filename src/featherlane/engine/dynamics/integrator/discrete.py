@@ -22,8 +22,8 @@ Imported kernels:
     damping_rate, tendon_damping_rate   -d force / d velocity of a DoF or a tendon
     tendon_metric_rate(m, d, i)         -d force / d length of the spring of tendon i, 0 at zero deflection
     force_by_length, force_by_velocity  derivatives of an actuator's force, from actuator_rate
-    factor_and_solve                    (m, A, L, inverse, x, own=1): L, inverse <- factor of A, x <- A^-1 x; own=1: A
-                                        has its own diagonal, it is not replaced by values in `inverse`
+    factor_and_solve                    (m, A, L, inverse, x, own_diagonal=1): L, inverse <- factor of A, x <- A^-1 x;
+                                        own_diagonal=0: A's diagonal is in `inverse` instead
 
 Source: MuJoCo 4, chapter Computation, "Discrete-time"; which terms count, and how, was found by experiment with 4.0.1.
 """
@@ -52,7 +52,7 @@ def _spring_rate(coefficients, x):
 
 @kernel
 def _spring_rates(m, d, j):
-    """Returns (rate of joint j's spring for its first three DoFs, rate for the rotations of a free joint).
+    """Returns entries of K: (rate of joint j's spring for its first three DoFs, rate for rotations of a free joint).
 
     A spring of a ball or of a free joint has the same rate in every direction, at the length of the deflection.
     """
@@ -220,7 +220,7 @@ def discrete_smooth(m, d):
     copy(d.qfrc_step, d.qfrc_smooth, m.nv)
     add_spring_change(m, d, s=-1.0, x=d.qfrc_step)
     copy(d.qacc_smooth, d.qfrc_step, m.nv)
-    factor_and_solve(m, d.Mhat, d.qH, d.qHDiagInv, d.qacc_smooth, own=1)
+    factor_and_solve(m, d.Mhat, d.qH, d.qHDiagInv, d.qacc_smooth, own_diagonal=1)
 
 
 @kernel

@@ -23,7 +23,7 @@ def _load_block(m, d, M, dof):
         number = m.M_rownnz[dof + r]
         diagonal = m.M_rowadr[dof + r] + number - 1
         for c in range(r + 1):
-            # entry (r, c) is r - c places before the diagonal; a simple body's row has only the diagonal
+            # entry (r, c) is r - c positions before the diagonal; a simple body's row has only the diagonal
             if r - c < number:
                 d.block[6 * r + c] = M[diagonal - r + c]
                 d.block[6 * c + r] = M[diagonal - r + c]

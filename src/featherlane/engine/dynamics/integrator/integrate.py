@@ -16,8 +16,8 @@ Imported kernels:
 
     uses_articulated(m)                whether the model solves by the recursion over articulated bodies
     articulated_solve(m, d, extra, x)  x <- (M + diag(extra))^-1 x by this recursion
-    factor_and_solve                   (m, A, L, inverse, x, own): L, inverse <- factor of A, x <- A^-1 x
-                                       own=1: A as it is, own=0: with the diagonal in `inverse`
+    factor_and_solve                   (m, A, L, inverse, x, own_diagonal): L, inverse <- factor of A, x <- A^-1 x
+                                       own_diagonal=1: A as it is, own_diagonal=0: with the diagonal in `inverse`
     solve_factored                     (m, L, inverse, x): x <- A^-1 x, with this factor
     damping_coefficients(m, d, i)      (b, c, e) of the damping force -v (b + c |v| + e v^2) of DoF i
     implicit_rate((b, c, e), |v|)      b + 2 c |v| + 3 e v^2, minus the derivative of this force
@@ -130,7 +130,7 @@ def euler_acceleration(m, d, undamped):
             if articulated:
                 articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
             else:
-                factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)
+                factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own_diagonal=0)
             for i in range(m.nv):
                 d.qacc_step[i] = where(damped, d.qacc_step[i], undamped[i])
 
@@ -197,7 +197,7 @@ def _solve_with_fluid(m, d):
     copy(d.qvec, d.qacc_step, m.nv)
     articulated_solve(m, d, d.qHDiagInv, d.qvec)
     store_implicit_matrix(m, d)  # writes qH
-    factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, own=1)
+    factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, own_diagonal=1)
     for i in range(m.nv):
         d.qacc_step[i] = where(has_fluid, d.qacc_step[i], d.qvec[i])
 
@@ -220,7 +220,7 @@ def implicitfast_acceleration(m, d):
     store_implicitfast_rates(m, d)  # writes actuator_rate, qDeriv
     if not (uses_articulated(m) and m.implicit_diagonal):
         store_implicit_matrix(m, d)  # writes qH
-        factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, own=1)
+        factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, own_diagonal=1)
     else:
         store_implicit_diagonal(m, d)  # writes qHDiagInv
         if fluid_acts(m):

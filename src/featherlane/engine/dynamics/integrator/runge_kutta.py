@@ -29,7 +29,7 @@ from featherlane.engine.dynamics.body.plastic import yield_springs
 from featherlane.engine.dynamics.integrator.integrate import integrate_pos
 
 SMALL_ANGLE = 0.3  # rad: below this, a series with a first neglected term below 1e-14
-TURN = 6.283185307179586  # 2 pi
+FULL_ROTATION = 6.283185307179586  # 2 pi
 
 
 @kernel
@@ -54,10 +54,10 @@ def rotation_rate(u, w):
     |rest|.
     """
     angle = sqrt(dot(u, u))
-    turns = rint(angle / TURN)
-    rest = fma(-turns, TURN, angle)  # from -pi to pi
-    # if there are turns, the angle exceeds SMALL_ANGLE
-    u = where(turns == 0.0, 1.0, rest / fmax(angle, SMALL_ANGLE)) * u
+    full_rotations = rint(angle / FULL_ROTATION)
+    rest = fma(-full_rotations, FULL_ROTATION, angle)  # from -pi to pi
+    # if there are full rotations, the angle exceeds SMALL_ANGLE
+    u = where(full_rotations == 0.0, 1.0, rest / fmax(angle, SMALL_ANGLE)) * u
     uw = cross(u, w)
     return fma(_third_coefficient(fabs(rest)), cross(u, uw), fma(0.5, uw, w))
 

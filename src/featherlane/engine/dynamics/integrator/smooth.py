@@ -4,8 +4,8 @@ Imported kernels:
 
     uses_articulated(m)                whether the model solves by articulated bodies instead of factors of M
     articulated_solve(m, d, extra, x)  x <- (M + diag(extra))^-1 x; returns 1 in worlds with a singular pivot
-    factor_and_solve                   (m, A, L, inverse, x, own=1): L, inverse <- factor of A, x <- A^-1 x; own=1: A
-                                       has its own diagonal, it is not replaced by values in `inverse`
+    factor_and_solve                   (m, A, L, inverse, x, own_diagonal=1): L, inverse <- factor of A, x <- A^-1 x;
+                                       own_diagonal=0: A's diagonal is in `inverse` instead
     solve_factored                     (m, L, inverse, x): x <- A^-1 x, with this factor
     has_metric(m), metric(m, d)        whether the integrator is `discrete`; the matrix Mhat, else M
     is_singular(d, inverse, diagonal)  whether the pivot 1 / inverse is 0 up to rounding, relative to the diagonal
@@ -44,7 +44,7 @@ def solve_inertia(m, d, x):
         solve_factored(m, d.qLD, d.qLDiagInv, x)
     else:
         # the factor goes to the integrator's buffer qH, not to qLD: 15 KB less memory traffic in a tile of humanoids
-        factor_and_solve(m, d.M, d.qH, d.qHDiagInv, x, own=1)
+        factor_and_solve(m, d.M, d.qH, d.qHDiagInv, x, own_diagonal=1)
     return singular
 
 
@@ -98,7 +98,7 @@ def smooth_acceleration(m, d):
 
 @stage
 def energy(m, d):
-    """Computes potential energy of gravity and springs, and kinetic energy.
+    """Computes the potential energy, -sum m_b g . x_b + that of springs, and the kinetic energy, 1/2 v^T M v.
 
     A step also computes them if the flag `energy` is on or a sensor reads them, for the state before the step.
     Source: MuJoCo mj_energyPos, mj_energyVel.

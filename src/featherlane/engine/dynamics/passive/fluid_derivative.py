@@ -167,8 +167,8 @@ def _kutta_rate(m, g, r, u):
     ratio = ne / fmax(nn, TINY)
     # l by_l^T collects the terms l ((q - q^2 ne / nn) e)^T and -ne l e^T
     by_l = Vec3(e[i] * fma(-q[i] * q[i], ratio, q[i] - ne) for i in range(3))
-    turn = 2.0 * ne * (_outer(e, n) - _outer(n, e))
-    return factor * (_outer(l, by_l) + (turn + _diagonal(-ne * excess)))
+    antisymmetric = 2.0 * ne * (_outer(e, n) - _outer(n, e))
+    return factor * (_outer(l, by_l) + (antisymmetric + _diagonal(-ne * excess)))
 
 
 @kernel
@@ -245,7 +245,7 @@ def _add_box(m, d, i, mask):
 
 @kernel
 def _add_ellipsoid(m, d, i, g, dissipative, mask):
-    """Adds the rates of geom g to the matrix crb_drag of body i, in worlds of the mask.
+    """crb_drag += d(wrench)/d(motion) of the fluid on geom g, a matrix of body i, in worlds of the mask.
 
     dissipative: only drag and resistance, without added mass and lift.
     """

@@ -5,7 +5,7 @@ ancestors afterwards, and is stored there only.
 
 block: `SparseRows`, rows y with entries at the same n DoFs.  The list of these DoFs is dofs[start : start + n]: with
 each DoF it has all ancestors, and it descends.  Entry p of row c, at the p-th DoF of the list, is y[first + c n + p].
-place[j] is the position p of DoF j in the list.
+position[j] is the position p of DoF j in the list.
 rows: `TreeRows`, the pattern of L.  Row i has its nnz[i] entries from L[adr[i]] on: the ancestors of i, ascending, then
 i itself; their DoFs are in `col` at the same addresses.  `reduce_columns`: x <- L^-T x (tree_factor.py).
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5; MuJoCo mj_solveM2.
@@ -25,14 +25,14 @@ class SparseRows(NamedTuple):
     dofs: Any  # lists of DoFs
     start: int  # start of the rows' list, which is closed under ancestors and descends
     n: int  # its length
-    place: Any  # (nv,) position of each of these DoFs in the list
+    position: Any  # (nv,) position of each of these DoFs in the list
 
 
 @kernel
-def place_dofs(block):
-    """Writes the positions of the DoFs of a block's list to `place`."""
+def store_dof_positions(block):
+    """Writes the positions of the DoFs of a block's list to `position`."""
     for p in range(block.n):
-        block.place[block.dofs[block.start + p]] = p
+        block.position[block.dofs[block.start + p]] = p
 
 
 @kernel
@@ -63,7 +63,7 @@ def eliminate_dofs(rows, L, block, p, chain, height, count):
         )
     # from the chain to the common ancestors j, whose entry in the first row is y[e_j]
     for k in range(ncommon):
-        e_j = block.first + block.place[rows.col[row[0] + k]]
+        e_j = block.first + block.position[rows.col[row[0] + k]]
         minus_L = tuple(-L[row[r] + k] for r in range(height))
         for c in unrolled(range(count)):
             y_j = y[e_j + c * block.n]
@@ -82,7 +82,7 @@ def half_solve_rows(rows, L, scale, block, scaled, count):
 
     Args:
         scale: (nv,) D^-1/2.
-        block: the rows, whose `place` is set.
+        block: the rows, whose `position` is set.
         scaled: 1 includes the factor `scale`, 0 leaves it out: y <- L^-T y.
     """
     p = 0

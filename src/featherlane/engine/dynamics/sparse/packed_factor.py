@@ -16,7 +16,7 @@ from featherlane.engine.prelude import *
 
 @kernel
 def triangle_index(i, j):
-    """Returns the place of entry (i, j), i >= j, in a packed triangle."""
+    """Returns the index of entry (i, j), i >= j, in a packed triangle."""
     return i * (i + 1) // 2 + j
 
 

@@ -176,18 +176,18 @@ def eliminate_chain(system, diagonal, i, x, reduce, g, height):
 
 
 @kernel
-def complete_corner(rows, listed, system, chain, own, reduce, height):
+def complete_corner(rows, listed, system, chain, own_diagonal, reduce, height):
     """Computes D and L in the corner of the rows i to i - height + 1 of a chain; returns the corner, D on its diagonal.
 
     For each row k below:  L_ki = A_ki / D_k is stored, A_ij -= L_ki A_kj;  with reduce, also f_i -= L_ki f_k.
-    own: 1 takes the diagonal of the matrix from `system.source`, 0 from `system.inverse`.
+    own_diagonal: 1 takes the diagonal of the matrix from `system.source`, 0 from `system.inverse`.
     """
     A, inverse, f = system.A, system.inverse, system.f
     i, depth, start, nbelow = chain
     diagonal = tuple(rows.adr[i - r] + depth - r for r in range(height))
     # x[r][j]: the entry of row i - r that is j positions left of its diagonal;  g[r]: f of row i - r
     x = tuple(
-        tuple(system.source[diagonal[r] - j] if j > 0 or own else inverse[i - r] for j in range(height - r))
+        tuple(system.source[diagonal[r] - j] if j > 0 or own_diagonal else inverse[i - r] for j in range(height - r))
         for r in range(height)
     )
     g = tuple(f[i - r] for r in range(height))
@@ -236,12 +236,12 @@ def complete_entries(rows, listed, system, chain, c, corner, height, width):
 
 
 @kernel
-def complete_rows(rows, listed, system, chain, own, reduce, height):
+def complete_rows(rows, listed, system, chain, own_diagonal, reduce, height):
     """Computes all entries of rows i to i - height + 1, a chain of one, two or four rows.
 
     First D and L between these rows (corner), then the columns of their common ancestors in blocks of `width`.
     """
-    corner = complete_corner(rows, listed, system, chain, own, reduce, height)
+    corner = complete_corner(rows, listed, system, chain, own_diagonal, reduce, height)
     width = 2 if height == 4 else 4  # blocks of eight entries fit into the registers of AVX2, too
     c = 0
     ncommon = chain.depth - height + 1
@@ -258,12 +258,12 @@ def complete_rows(rows, listed, system, chain, own, reduce, height):
 
 
 @kernel
-def factor_columns(rows, listed, system, own, reduce):
+def factor_columns(rows, listed, system, own_diagonal, reduce):
     """system.A <- L^T D L of the system's matrix, system.inverse <- 1 / D: four rows of a chain at a time, two or one.
 
     Args:
         listed: whether the descendants of each row are listed in `rows.belowrow`; else they directly follow it.
-        own: 1 takes the diagonal of the matrix from `system.source`, 0 from `system.inverse`.
+        own_diagonal: 1 takes the diagonal of the matrix from `system.source`, 0 from `system.inverse`.
         reduce: 1 also computes system.f <- L^-T system.f.
     """
     i = rows.n - 1
@@ -272,13 +272,13 @@ def factor_columns(rows, listed, system, own, reduce):
         chain = Chain(i=i, depth=rows.nnz[i] - 1, start=rows.belowadr[i] if listed else i + nbelow, nbelow=nbelow)
         is_pair = is_only_child(rows, i)
         if is_pair and is_only_child(rows, i - 1) and is_only_child(rows, i - 2):
-            complete_rows(rows, listed, system, chain, own, reduce, height=4)
+            complete_rows(rows, listed, system, chain, own_diagonal, reduce, height=4)
             i -= 4
         elif is_pair:
-            complete_rows(rows, listed, system, chain, own, reduce, height=2)
+            complete_rows(rows, listed, system, chain, own_diagonal, reduce, height=2)
             i -= 2
         else:
-            complete_rows(rows, listed, system, chain, own, reduce, height=1)
+            complete_rows(rows, listed, system, chain, own_diagonal, reduce, height=1)
             i -= 1
 
 

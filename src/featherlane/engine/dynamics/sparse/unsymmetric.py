@@ -7,7 +7,7 @@ before the diagonal, whose mutual entries are in the pattern.  For all i, j that
 
 The pattern is a `FullRows`, named rows.  Row i starts at adr[i]: first its diag[i] ancestors, then the diagonal, then
 its descendants, each in ascending order; their columns are in `col` at the same addresses.  The descendants directly
-follow i, so entry (i, k) of a descendant k is k - i places after the diagonal.  dense=1: all rows before i are its
+follow i, so entry (i, k) of a descendant k is k - i positions after the diagonal.  dense=1: all rows before i are its
 ancestors, row i starts at n i, and the arrays are not used.
 A pivot that is only rounding has 1 / A_kk = 0: row k is eliminated from no other, and its right-hand side is ignored.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5 (the symmetric case); MuJoCo mj_implicit.
@@ -61,13 +61,13 @@ def factor_unsymmetric(rows, dense, A, inverse):
         inverse[k] = inverse_k
         for c in range(nancestors):
             A[row_k + c] = A[row_k + c] * inverse_k  # L_kj
-        # A_ij -= U_ik L_kj for the ancestors i and j of k, at places r and c of row k
+        # A_ij -= U_ik L_kj for the ancestors i and j of k, at positions r and c of row k
         for r in range(nancestors):
             i = ancestor(rows, dense, k, r)
             diagonal_i = diagonal(rows, dense, i)
             U_ik = A[diagonal_i + k - i]
             for c in range(nancestors):
-                # row i has its r ancestors at the same places as row k; (i, j) of a descendant j is j - i after (i, i)
+                # row i has its r ancestors at the positions of row k; a descendant j of i is j - i after the diagonal
                 e = diagonal_i - r + c if c <= r else diagonal_i + ancestor(rows, dense, k, c) - i
                 A[e] = fma(-U_ik, A[row_k + c], A[e])
 

@@ -202,7 +202,7 @@ def _segment_rate(m, d, s, t):
 
 @kernel
 def jacobian_rate(m, d, i):
-    """Returns (dJ/dt) qvel of tendon i; 0 for a fixed one.
+    """Returns (dJ/dt) qvel of tendon i, the second derivative of its length at qacc = 0; 0 for a fixed one.
 
     Each segment between two sites is divided by the divisor of the last pulley before it.  Tendons with armature, for
     which this is computed, never wrap around geoms.

@@ -36,7 +36,7 @@ def is_fixed(m, i):
 
 @kernel
 def _fixed_length(m, d, i):
-    """Returns the length of the fixed tendon i; writes its row of ten_J: the coefficients c_j."""
+    """Returns the length sum c_j q_j of the fixed tendon i; writes its row of ten_J: the coefficients c_j."""
     length = 0.0
     row = m.ten_J_rowadr[i]
     for k in range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i]):
@@ -110,7 +110,7 @@ def _add_straight_segment(m, d, s, t, scale):
 
 @kernel
 def _add_wrapped_segment(m, d, k, scale):
-    """Returns the length of the path around element k, a geom, between adjacent sites.
+    """Returns |p - x| + arc + |y - q|, the length of the path from site x around element k, a geom, to site y.
 
     Adds its forces of magnitude `scale` to cfrc of the three bodies.  The path goes straight from x on body a to p,
     follows the geom of body b from p to q, and goes straight to y on body c.
@@ -138,9 +138,9 @@ def _add_wrapped_segment(m, d, k, scale):
 
 @kernel
 def _spatial_length(m, d, i):
-    """Returns the length of the spatial tendon i; writes its row of ten_J.
+    """Returns the length of the spatial tendon i, the sum of |segment| / divisor; writes its gradient, a row of ten_J.
 
-    Each segment is divided by the divisor of the last pulley before it.
+    The divisor is that of the last pulley before the segment.
     """
     length, scale = 0.0, 1.0
     _clear_forces(m, d, i)

@@ -72,34 +72,35 @@ def _on_surface(a, r, slack):
 
 
 @kernel
-def _tangent_point(a, r, square, turn):
-    """Returns the tangent point from a on the circle that the tendon follows to the left (turn = 1) or right (-1).
+def _tangent_point(a, r, square, direction):
+    """Returns the tangent point from a on the circle that the tendon follows to the left (direction = 1) or right (-1).
 
-    (r / |a|^2) (r a + turn sqrt(|a|^2 - r^2) a_perp), a_perp: a turned to the left;  square: |a|^2.
+    It is (r / |a|^2) (r a + direction sqrt(|a|^2 - r^2) a_perp), where a_perp is a rotated by 90 degrees to the left;
+    square: |a|^2.
     """
     s = r / fmax(square, MINVAL)
     along = s * r
-    across = s * (turn * sqrt(fmax(square - r * r, 0.0)))
+    across = s * (direction * sqrt(fmax(square - r * r, 0.0)))
     return fma(along, a[0], -(across * a[1])), fma(along, a[1], across * a[0])
 
 
 @kernel
-def _turn_direction(a, b, side, has_side):
-    """Returns (turn, far) of the path from a to b around the origin.
+def _path_direction(a, b, side, has_side):
+    """Returns (direction, far) of the path from a to b around the origin.
 
-    turn: 1 to the left, -1 to the right;  far: mask of worlds where the path turns by more than pi.
+    direction: 1 to the left, -1 to the right;  far: mask of worlds where the path bends by more than pi.
     With a side point (has_side = 1) the path has the direction of a, side, b; it is the far one if `side` is not on the
     short arc.
     """
     ab = cross2(a, b)
-    turn = where(ab < 0.0, -1.0, 1.0)
+    direction = where(ab < 0.0, -1.0, 1.0)
     far = (ab < 0.0) & (ab > 0.0)  # an empty mask
     if has_side:
         a_side, side_b = cross2(a, side), cross2(side, b)
         left = (a_side > 0.0) & (side_b > 0.0)
         far = (left & (ab < 0.0)) | ((a_side < 0.0) & (side_b < 0.0) & (ab > 0.0))
-        turn = where(far, -turn, turn)
-    return turn, far
+        direction = where(far, -direction, direction)
+    return direction, far
 
 
 @kernel
@@ -115,15 +116,15 @@ def round_circle(a, b, r, outside, side, has_side):
         side: a point that selects the direction around the circle, if `has_side`.
     """
     aa, bb = dot2(a, a), dot2(b, b)
-    turn, far = _turn_direction(a, b, side, has_side)
-    p = _tangent_point(a, r, aa, turn)
-    q = _tangent_point(b, r, bb, -turn)
+    direction, far = _path_direction(a, b, side, has_side)
+    p = _tangent_point(a, r, aa, direction)
+    q = _tangent_point(b, r, bb, -direction)
     # the angle from p to q in the direction of the path
-    phi = turn * atan2(cross2(p, q), dot2(p, q))
-    # the path turns by more than pi: on the far path, or by rounding if the end points are opposite
-    turned = (far & (phi < 0.0)) | (phi < -HALF_PI)
-    wraps = outside & (r >= MINVAL) & (far | (_meets_circle(a, b, r) & ((phi >= 0.0) | turned)))
-    phi = where(turned, phi + TWO_PI, fmax(phi, 0.0))
+    phi = direction * atan2(cross2(p, q), dot2(p, q))
+    # the path bends by more than pi: on the far path, or by rounding if the end points are opposite
+    beyond_pi = (far & (phi < 0.0)) | (phi < -HALF_PI)
+    wraps = outside & (r >= MINVAL) & (far | (_meets_circle(a, b, r) & ((phi >= 0.0) | beyond_pi)))
+    phi = where(beyond_pi, phi + TWO_PI, fmax(phi, 0.0))
     return wraps, p, q, r * phi
 
 
@@ -177,7 +178,7 @@ def through_circle(a, b, r):
     ab = cross2(a, b)
     gamma = where(bends, atan2(fabs(ab), dot2(a, b)), 0.0)
     angle, z = _incidence(A, B, gamma)
-    # p: the end point on the right, turned to the left by angle - asin(A z), at the distance r
+    # p: the end point on the right, rotated to the left by angle - asin(A z), at the distance r
     a_is_right = ab > 0.0
     end = where2(a_is_right, a, b)
     scale = r / fmax(where(a_is_right, a_length, b_length), MINVAL)

@@ -43,7 +43,7 @@ def _located(w: Writer, node: ast.expr) -> Thing | Stored:
 
 
 def _index(w: Writer, rows: Thing | Stored, node: ast.expr) -> Thing:
-    """Writes an index; several, as in d.con_basis[TURN, k], become the index of the row."""
+    """Writes an index; several, as in d.con_basis[ANGULAR, k], become the index of the row."""
     if not isinstance(node, ast.Tuple):
         return something(w, node)
     if not isinstance(rows.type, View) or len(node.elts) != len(rows.type.inner) + 1:

@@ -24,7 +24,7 @@ from featherlane.engine.model.assignment import real_number
 from featherlane.engine.model.model import Model
 from featherlane.engine.sensor.camera import cameras, image_ray
 from featherlane.engine.sensor.image import choose_geoms
-from featherlane.engine.sensor.shading import place_lights, shade
+from featherlane.engine.sensor.shading import shade, store_light_frames
 from featherlane.engine.simulation.query.depth_noise import DepthNoise
 from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.query.ray import hit_geoms
@@ -157,9 +157,9 @@ def camera_tiles(m, d, b, p, thread, tile):
     com_pos(m, d)
     cameras(m, d)
     if p.coloured:
-        place_lights(m, d, p)
+        store_light_frames(m, d, p)
     # address of the colours of this world: float64, 8 bytes each
-    colours = p.colours + 8 * p.colour_stride * (b.place[tile * width(b)] // p.number)
+    colours = p.colours + 8 * p.colour_stride * (b.call_position[tile * width(b)] // p.number)
     i, near, far = p.camera, d.camera.clip[0], d.camera.clip[1]
     R, size = d.cam_xmat[i], (p.image_width, p.image_height)
     # a packet is packet_width pixels wide, one per lane, row by row; a block is block_width packets wide
@@ -167,12 +167,12 @@ def camera_tiles(m, d, b, p, thread, tile):
     row_of_lane = floor((lane + 0.5) / p.packet_width)
     column_of_lane = lane - p.packet_width * row_of_lane
     wide, high, n = p.packet_width, width(d) // p.packet_width, p.block_width * p.block_height
-    # spoiled is added to each pixel: 0, or NaN if a pose is not finite
-    spoiled = dot(d.cam_xpos[i], R.rows[0])
+    # nonfinite is added to each pixel: 0, or NaN if a pose is not finite
+    nonfinite = dot(d.cam_xpos[i], R.rows[0])
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]
-        spoiled = spoiled + (dot(d.geom_xpos[g], R.rows[1]) + d.geom_xmat[g].zz)
-    spoiled = where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)
+        nonfinite = nonfinite + (dot(d.geom_xpos[g], R.rows[1]) + d.geom_xmat[g].zz)
+    nonfinite = where(fabs(nonfinite) < FAR, 0.0, nonfinite - nonfinite)
     d.ray.culls[0] = 1  # surfaces are not seen from inside
     for s in range(b.nstep):  # packets: k is the number of packet s in its block
         block, k = s // n, s % n
@@ -194,11 +194,11 @@ def camera_tiles(m, d, b, p, thread, tile):
         cast_packet(m, d)  # ray.distance, ray.geom, ray.normal
         depth = slope * d.ray.distance[0] + near
         seen = (d.ray.geom[0] >= 0.0) & (depth < far)
-        p.depth[0] = where(seen, depth, far) + spoiled
+        p.depth[0] = where(seen, depth, far) + nonfinite
         geom, normal = where(seen, d.ray.geom[0], -1.0), where(seen, d.ray.normal[0], Vec3(zeros(3)))
         if p.coloured:
             shade(m, d, p, point, direction, seen, colours)
-            p.rgb[0:3] = tuple(x + spoiled for x in p.rgb[0:3])
+            p.rgb[0:3] = tuple(x + nonfinite for x in p.rgb[0:3])
         d.ray.geom[0] = geom
         d.ray.normal[0] = normal
         write_records(b, thread, tile, s)

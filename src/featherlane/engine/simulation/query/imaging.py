@@ -54,9 +54,9 @@ def images_of(batch: Any, camera: Camera, chosen: np.ndarray) -> tuple[Images, l
         query = CameraImages(model, len(worlds), batch.dtype, batch.width, index, size, camera.names, view, tables)
         for name, image in batch.query(query, worlds).items():
             if name == "rgb":
-                spoiled = np.isnan(image[:, 0, 0, 0])
-                black += worlds[spoiled].tolist()
-                image = np.where(spoiled[:, None, None, None], 0, np.rint(image))
+                nonfinite = np.isnan(image[:, 0, 0, 0])
+                black += worlds[nonfinite].tolist()
+                image = np.where(nonfinite[:, None, None, None], 0, np.rint(image))
             found[name][part] = image
             if name == "depth" and noise is not None and seeds is not None:
                 noise.add(found[name][part], far=clip[1], seed=seeds[part], time=batch.time[worlds])

@@ -24,7 +24,15 @@ from featherlane.engine.model.arguments import bounded, one_of
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.names import index_of
 from featherlane.engine.sensor.camera import cameras
-from featherlane.engine.sensor.scan import BASE, WORLD, YAW, aligned_axes, cast_vertical, choose_near, measure_shadows
+from featherlane.engine.sensor.scan import (
+    BASE,
+    WORLD,
+    YAW,
+    aligned_axes,
+    cast_vertical,
+    choose_near,
+    store_half_extents,
+)
 from featherlane.engine.simulation.query.ground import PLACED, PLACES, divided
 from featherlane.engine.simulation.query.objects import Object, object_of
 from featherlane.engine.simulation.query.pattern import RayPattern, bundle_of
@@ -74,7 +82,9 @@ SCAN = Layout(
         Field("normals", "size", doc="address of the normals; 0: not requested"),
         Field("points", "size", doc="address of the points; 0: not requested"),
         Field("local", "real", (6,), "m, 1", "origin and direction of a ray in the frame", "scan_tiles", "scratch"),
-        Field("shadow", "real", ("ngeom", 2), "m", "half extents of geoms along x and y", "scan_tiles", "scratch"),
+        Field(
+            "half_extents", "real", ("ngeom", 2), "m", "half extents of geoms along x and y", "scan_tiles", "scratch"
+        ),
         Field("result", "real", (3,), "m, 1", "what is written", "scan_tiles", "scratch"),
     ),
 )
@@ -101,8 +111,9 @@ def scan_tiles(m, d, b, p, thread, tile):
     """Computes the frames of the world in all lanes of a tile, then casts nstep packets of rays.
 
     Reads:  the rows that the transfers of b bring in; the sizes of p, camera.ncandidate, camera.candidate.
-    Writes: the memory at the addresses of p; local, shadow, result, active, recall_address, tree_settled, geom_xpos,
-            geom_xmat, site_xpos, site_xmat, ray.*, line.*, shapes.*, and all else of this thread's workspace.
+    Writes: the memory at the addresses of p; local, half_extents, result, active, recall_address, tree_settled,
+            geom_xpos, geom_xmat, site_xpos, site_xmat, ray.*, line.*, shapes.*, and all else of this thread's
+            workspace.
     """
     kinematics(m, d)
     if p.scan_kind == OBJ_GEOM:
@@ -116,14 +127,14 @@ def scan_tiles(m, d, b, p, thread, tile):
     rays = scalars(d, p.rays)  # rows of W values: origin (3 rows) and direction (3 rows) of W rays
     kind, i = p.scan_kind, p.scan_object
     pos, R = object_pos(d, kind, i), aligned_axes(object_mat(m, d, kind, i), p.alignment)
-    # the geoms within the bundle of rays; spoiled: 0, or NaN if a pose is not finite
-    n, spoiled = choose_near(m, d, p, (pos, R), doubles(d, p.bundle), d.ray.seen)
+    # the geoms within the bundle of rays; nonfinite: 0, or NaN if a pose is not finite
+    n, nonfinite = choose_near(m, d, p, (pos, R), doubles(d, p.bundle), d.ray.seen)
     d.ray.ngeom[0] = n
     if p.vertical:
-        measure_shadows(m, d, p)
+        store_half_extents(m, d, p)
     d.ray.exclude[0] = 1.0 * (object_body(m, kind, i) if p.excluded == -2 else p.excluded)  # -2: the body of the object
-    # number of rays of the worlds before: place of the tile's first lane is nstep W times the number of these worlds
-    before = p.nray * (b.place[tile * W] // (b.nstep * W))
+    # number of rays of the worlds before: position of the tile's first lane is nstep W times the number of these worlds
+    before = p.nray * (b.call_position[tile * W] // (b.nstep * W))
     # height that a ray without a hit reports: the number behind the BUNDLE bounds
     miss = read_lane(doubles(d, p.bundle), BUNDLE, 0)
     for s in range(b.nstep):  # packets
@@ -142,12 +153,12 @@ def scan_tiles(m, d, b, p, thread, tile):
         distance = d.ray.distance[0]
         first = (s * W, before)
         point = fma(where(hits, distance, 0.0), direction, origin)
-        # + spoiled: NaN if a pose is not finite
-        write_results(d, p, p.distances, first, n=1, x=(distance + spoiled,))
-        write_results(d, p, p.heights, first, n=1, x=(where(hits, pos[2] - point[2], miss) + spoiled,))
+        # + nonfinite: NaN if a pose is not finite
+        write_results(d, p, p.distances, first, n=1, x=(distance + nonfinite,))
+        write_results(d, p, p.heights, first, n=1, x=(where(hits, pos[2] - point[2], miss) + nonfinite,))
         write_results(d, p, p.geoms, first, n=1, x=(d.ray.geom[0],))
         write_results(d, p, p.normals, first, n=3, x=d.ray.normal[0])
-        write_results(d, p, p.points, first, n=3, x=tuple(point[i] + spoiled for i in range(3)))
+        write_results(d, p, p.points, first, n=3, x=tuple(point[i] + nonfinite for i in range(3)))
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ from featherlane.engine.simulation.step.part import SOLVE, contacts_and_forces
 from featherlane.engine.simulation.step.sleep import clear_sleeping_forces, fall_asleep, hold_asleep, mark_settled
 from featherlane.engine.simulation.step.tile_parts import load_counts, restore_counts
 from featherlane.engine.simulation.step.wake import wake_or_rest, wake_touched
-from featherlane.engine.solver.free_bodies import mark_touched, turn_free_bodies
+from featherlane.engine.solver.free_bodies import accelerate_untouched_bodies, mark_touched
 from featherlane.engine.solver.solve import solve
 
 # stages up to which a call computes the fields of the state after its last step; MuJoCo's mjtStage
@@ -167,7 +167,7 @@ def solve_constraint(m, d):
             solver_gap; warning (not converged); stat_* if each iteration is recorded.
     """
     solve(m, d)
-    turn_free_bodies(m, d)  # under `discrete`: gyroscopic terms of free bodies that nothing touches
+    accelerate_untouched_bodies(m, d)  # under `discrete`: gyroscopic terms of free bodies that nothing touches
     release_metric(m, d)  # the metric's inertial forces are no constraint forces
 
 

@@ -9,7 +9,7 @@ from featherlane.engine.dynamics.awake import sleeping
 from featherlane.engine.dynamics.integrator.continuous import continuous_acceleration
 from featherlane.engine.dynamics.integrator.discrete import discrete_metric
 from featherlane.engine.dynamics.integrator.smooth import energy
-from featherlane.engine.model.integrator import has_metric, has_moment
+from featherlane.engine.model.integrator import has_conversion, has_metric
 from featherlane.engine.sensor.measure import needs_energy, sensor_acc, sensor_vel
 from featherlane.engine.simulation.step.consistency import inverse_constraint, inverse_force
 from featherlane.engine.simulation.step.early_contacts import early_contacts, forces_need_contacts
@@ -41,7 +41,7 @@ def inverse(m, d):
     forward_velocity(m, d)
     output_velocities(m, d)
     sensor_vel(m, d)
-    is_discrete = m.opt_enableflags & ENABLE_INVDISCRETE != 0 and has_moment(m)  # qacc is that of a time step
+    is_discrete = m.opt_enableflags & ENABLE_INVDISCRETE != 0 and has_conversion(m)  # qacc is that of a time step
     if is_discrete:
         actuation(m, d)
         continuous_acceleration(m, d)  # qacc; keeps the given one in qacc_step

@@ -11,7 +11,7 @@ from featherlane.engine.dynamics.awake import sleeping
 from featherlane.engine.sensor.measure import sensor_rows
 from featherlane.engine.simulation.step.tile_parts import by_halves
 from featherlane.engine.simulation.step.wake import find_contacts
-from featherlane.engine.solver.free_bodies import mark_touched, turn_free_bodies
+from featherlane.engine.solver.free_bodies import accelerate_untouched_bodies, mark_touched
 from featherlane.engine.solver.inverse import constraint_forces
 from featherlane.engine.solver.island import islands
 from featherlane.engine.solver.solve import solve
@@ -79,7 +79,7 @@ def rows_and_forces(m, d, purpose):
     mark_touched(m, d)  # under the integrator `discrete`: dof_touched, the trees on which rows act
     if purpose == SOLVE:
         solve(m, d)
-        turn_free_bodies(m, d)  # under `discrete`: gyroscopic terms of free bodies that nothing touches
+        accelerate_untouched_bodies(m, d)  # under `discrete`: gyroscopic terms of free bodies that nothing touches
         if needs_islands(m, d):
             islands(m, d)
     else:

@@ -25,9 +25,9 @@ from featherlane.engine.lanes.sort import sort
 from featherlane.engine.simulation.tile.capacity import SIGNATURE_BITS
 
 POOL = 64  # worlds among which the next one of a tile is searched
-PLACE_BITS = 9  # of the number of a world in its block
-BLOCK = 1 << PLACE_BITS  # worlds that are ordered together: 64 tiles of eight
-WORD = 62 - PLACE_BITS  # pairs in a word of a pattern
+WORLD_BITS = 9  # of the number of a world in its block
+BLOCK = 1 << WORLD_BITS  # worlds that are ordered together: 64 tiles of eight
+WORD = 62 - WORLD_BITS  # pairs in a word of a pattern
 
 _field = Declare()
 ARRANGEMENT = Layout(
@@ -48,7 +48,7 @@ ARRANGEMENT = Layout(
         _field.long("bit_rank", "nbit", "1", "rank of a pair in this order"),
         _field.long("pattern", f"{BLOCK} nword", "1", "pairs in contact as bits, the rarest pair in the highest bit"),
         _field.long("sorted_world", f"{BLOCK}", "1", "worlds of the block in the order of their patterns"),
-        _field.long("world_key", f"{BLOCK}", "1", "sort key of each world: a word of its pattern, then its place"),
+        _field.long("world_key", f"{BLOCK}", "1", "sort key of each world: a word of its pattern, then its position"),
         _field.long("world_buffer", f"{BLOCK}", "1", "buffer of the sort"),
         _field.long("pool", f"{POOL}", "1", "next worlds without a tile"),
         _field.long("union", "nword", "1", "pairs in contact in the tile so far"),
@@ -62,7 +62,7 @@ def lowest_pair(word, left):
 
     A word holds SIGNATURE_BITS pairs, the first in the highest bit.
     """
-    # left & -left is the lowest set bit; minus 1, it has as many ones as the place of that bit
+    # left & -left is the lowest set bit; minus 1, it has as many ones as the index of that bit
     return (word + 1) * SIGNATURE_BITS - 1 - count_ones((left & -left) - 1)
 
 
@@ -100,8 +100,8 @@ def pack_patterns(a, first, n, words):
         left = a.signature[first * a.nsignature + k]
         while left != 0:
             rank = a.bit_rank[lowest_pair(k % a.nsignature, left)]
-            place = k // a.nsignature * words + rank // WORD  # word rank // WORD of world k // nsignature
-            a.pattern[place] = a.pattern[place] | (1 << (WORD - 1 - rank % WORD))
+            entry = k // a.nsignature * words + rank // WORD  # word rank // WORD of world k // nsignature
+            a.pattern[entry] = a.pattern[entry] | (1 << (WORD - 1 - rank % WORD))
             left = left & (left - 1)
 
 
@@ -114,9 +114,9 @@ def sort_worlds(a, n, words):
     for k in range(n):
         a.sorted_world[k] = k
     for round in range(words):
-        # key: word of the pattern, then the place in the last order
+        # key: word of the pattern, then the position in the last order
         for k in range(n):
-            a.world_key[k] = (a.pattern[a.sorted_world[k] * words + words - 1 - round] << PLACE_BITS) | k
+            a.world_key[k] = (a.pattern[a.sorted_world[k] * words + words - 1 - round] << WORLD_BITS) | k
         sort(a.world_key, a.world_buffer, n)
         for k in range(n):
             a.world_buffer[k] = a.sorted_world[a.world_key[k] & (BLOCK - 1)]
@@ -147,13 +147,13 @@ def fill_tiles(a, first, n, words):
     The next world of a tile is the one in `pool` with the least misfit.
     """
     waiting = 0  # number of worlds in the pool
-    following = 0  # place in sorted_world of the world that enters the pool next
-    for place in range(n):
+    following = 0  # index in sorted_world of the world that enters the pool next
+    for position in range(n):
         while waiting < POOL and following < n:
             a.pool[waiting] = a.sorted_world[following]
             waiting, following = waiting + 1, following + 1
-        best = 0  # place of the next world in the pool; a new tile starts with the first one
-        if place % a.tile_width == 0:
+        best = 0  # index in the pool of the next world; a new tile starts with the first one
+        if position % a.tile_width == 0:
             for word in range(words):
                 a.union[word] = 0
         else:
@@ -167,7 +167,7 @@ def fill_tiles(a, first, n, words):
         world = a.pool[best]
         for word in range(words):
             a.union[word] = a.union[word] | a.pattern[world * words + word]
-        a.tile_world[first + place] = first + world
+        a.tile_world[first + position] = first + world
         waiting -= 1
         for k in range(best, waiting):
             a.pool[k] = a.pool[k + 1]

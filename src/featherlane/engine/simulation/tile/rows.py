@@ -5,12 +5,12 @@ A transfer copies `count` reals of each world between a row in memory and the ro
     address(world, step) = row + index * stride + step * (stride of a step)       (in reals)
 
 So state, per-world model fields, controls of a rollout and recorded outputs are all transfers.  The index is the
-world's number for data that the batch stores (load, store), and its place in the call for data of the call (control,
-record).  Fields that are float64 at every precision are copied as float64 (`wide`).  A partially filled tile repeats
-its last world in the remaining lanes; these lanes are inactive and are not written back.
+world's number for data that the batch stores (load, store), and its position in the call's list for data of the call
+(control, record).  Fields that are float64 at every precision are copied as float64 (`wide`).  A partially filled tile
+repeats its last world in the remaining lanes; these lanes are inactive and are not written back.
 
-In the kernels k is the number of a transfer, s of a step; `index` is b.order, the worlds' numbers, or b.place, their
-places in the call.
+In the kernels k is the number of a transfer, s of a step; `index` is b.order, the worlds' numbers, or
+b.call_position, their positions in the call's list.
 """
 
 from featherlane.engine.prelude import *
@@ -28,7 +28,9 @@ ROWS = Layout(
         Field("order", "long", ("nlane",), "1", "worlds in the order of their lanes; the last one fills its tile"),
         Field("recall_row", "size", doc="address of world 0's pair cache; 0: no cache"),
         Field("recall_stride", "size", doc="bytes between the pair caches of two worlds"),
-        Field("place", "long", ("nlane",), "1", "positions of these worlds in the call's list, in the same order"),
+        Field(
+            "call_position", "long", ("nlane",), "1", "positions of these worlds in the call's list, in the same order"
+        ),
         Field(
             "nload",
             "size",
@@ -153,7 +155,7 @@ def copy_step_inputs(b, thread, tile, s):
     """
     # transfers are in the order load, control, record, store
     for k in range(b.nload, b.nload + b.ncontrol):
-        read_rows(b, b.place, thread, tile, k, s)
+        read_rows(b, b.call_position, thread, tile, k, s)
 
 
 @kernel
@@ -161,7 +163,7 @@ def write_records(b, thread, tile, s):
     """Copies the call's outputs of step s out of the tile: fields of d and of the call's record p."""
     first = b.nload + b.ncontrol
     for k in range(first, first + b.nrecord):
-        write_rows(b, b.place, thread, tile, k, s)
+        write_rows(b, b.call_position, thread, tile, k, s)
 
 
 @kernel

@@ -152,7 +152,7 @@ class Plan:
                 records = (w.record, w.rows.record, *own, numbers)
                 record = next(r for r in records if r is not None and r.layout is t.layout)
                 tiles[thread, k] = address(record.arrays[t.field])
-        arrays = {"order": self.order, "place": self.place, "tile_address": tiles.reshape(-1)}
+        arrays = {"order": self.order, "call_position": self.place, "tile_address": tiles.reshape(-1)}
         columns = {
             "row": [address(t.array) for t, _ in everything],
             "count": [t.array[0, 0].size if per_step else t.array[0].size for t, per_step in everything],

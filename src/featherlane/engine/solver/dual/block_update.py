@@ -9,13 +9,13 @@ Layout: dual.f[q, c] is the force of row (or edge) c of block q; the two edges o
 and y_0 - y_i, have the numbers 2 i - 2 and 2 i - 1.  dual.A[q] is a packed lower triangle (`block_triangle_index`).
 While a contact is visited, dual.block_y holds y of its rows, block_force its forces (of edges, for a pyramid), and
 block_change the sum of their changes along the basis; z = Y^T f of all blocks is updated at the end of the visit.
-con_dim[k]: number of rows of contact k, 0 the normal, 1 and 2 the tangents, 3 to 5 the turns.  R, Rt: 1 / con_D and
-1 / con_Dt, regularisation of the normal and the friction rows.  live: mask of worlds that continue.
+con_dim[k]: number of rows of contact k, 0 the normal, 1 and 2 the tangents, 3 to 5 the rotation axes.  R, Rt: 1 / con_D
+and 1 / con_Dt, regularisation of the normal and the friction rows.  live: mask of worlds that continue.
 `block_row_product(d, q, c)` returns (Y z) of row c of block q, `three_row_products` those of rows c to c + 2;
 `add_row_force(d, q, c, f)` adds a force f of row c to z = Y^T f, `add_three_row_forces` those of three rows.
 `has_edges`: contact k is a pyramid with friction; `force_count`: number of its forces.
 `basis_value(d, x, k, c)` is component c of x along the basis of contact k; primal.con_warm has b = J a0 - aref.
-Updates return (fall, drift).  fall: the decrease of the cost: a change delta of a force with derivative y and second
+Updates return (decrease, drift).  decrease: of the cost; a change delta of a force with derivative y and second
 derivative a decreases it by -delta (y + a delta / 2).  drift: (f_new - f_start) (f_start - f_old) for a force f_old
 before the momentum step, f_start after it, and f_new after the update.  If the sum of all drifts is negative, the sweep
 opposes the momentum, and the momentum starts again from 0 (pgs.py).
@@ -138,23 +138,26 @@ def visit_edge(d, q, dim, e, R, live):
 
 @kernel
 def visit_pyramid(m, d, k, q, sweep, live):
-    """Updates the edges of contact k, block q, in ROUNDS rounds; returns the cost's decrease and the drift."""
+    """Minimises the dual cost over the edge forces f_e >= 0 of contact k, block q; returns (its decrease, the drift).
+
+    ROUNDS rounds of Gauss-Seidel: one edge after the other, f_e <- max(f_e - y_e / a_e, 0) (`visit_edge`).
+    """
     dim = d.con_dim[k]
     n_edges = force_count(m, d, k)
     R = regularisation_or_huge(d.con_D[k])
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
     for e in range(n_edges):
         d.dual.block_force[e] = d.dual.f[q, e]
-    fall, drift = 0.0, 0.0
+    decrease, drift = 0.0, 0.0
     for visit in range(ROUNDS):
-        for place in range(n_edges):
+        for position in range(n_edges):
             # visits start alternately from the first and from the last edge
-            e = place if (sweep + visit) % 2 == 0 else n_edges - 1 - place
-            fall = fall + visit_edge(d, q, dim, e, R, live)
+            e = position if (sweep + visit) % 2 == 0 else n_edges - 1 - position
+            decrease = decrease + visit_edge(d, q, dim, e, R, live)
     for e in range(n_edges):
         drift = drift + store_force(d, q, e, d.dual.block_force[e], live)
     add_contact_change(d, q, dim)  # updates dual.z
-    return fall, drift
+    return decrease, drift
 
 
 @kernel
@@ -174,10 +177,10 @@ def set_cone_force(d, q, dim, c, target, R, Rt, live):
     """
     delta = where(live, target - d.dual.block_force[c], 0.0)
     a = d.dual.A[q, block_triangle_index(c, c)] + (R if c == 0 else Rt)
-    fall = -(delta * fma(0.5 * a, delta, cone_gradient(d, q, c, R, Rt)))
+    decrease = -(delta * fma(0.5 * a, delta, cone_gradient(d, q, c, R, Rt)))
     d.dual.block_force[c] = d.dual.block_force[c] + delta
     change_force(d, q, dim, c, delta)
-    return fall
+    return decrease
 
 
 @kernel
@@ -222,9 +225,12 @@ def ray_length(d, q, dim, R, Rt):
 
 @kernel
 def move_along_ray(d, q, dim, R, Rt, live):
-    """Moves an elliptic contact's force along its ray, at most to the tip of the cone; returns the cost's decrease."""
+    """Minimises the dual cost along the ray f + t r through an elliptic contact's force f; returns its decrease.
+
+    r is the force itself, whose tip is at t = -1, or at f = 0 a ray of `store_ray`, along which t >= 0.
+    """
     held = d.dual.block_force[0] > TOUCHING  # mask of worlds with a normal force
-    fall = 0.0
+    decrease = 0.0
     store_ray(d, q, dim, R, Rt, held)  # writes dual.block_ray
     length = ray_length(d, q, dim, R, Rt)
     # along the force, the tip is at length -1; from force 0, the ray only goes forward
@@ -232,8 +238,8 @@ def move_along_ray(d, q, dim, R, Rt, live):
     for c in range(dim):
         # at force 0 (not held) the ray starts at the tip
         start = where(held, d.dual.block_force[c], 0.0)
-        fall = fall + set_cone_force(d, q, dim, c, fma(length, d.dual.block_ray[c], start), R, Rt, live)
-    return fall
+        decrease = decrease + set_cone_force(d, q, dim, c, fma(length, d.dual.block_ray[c], start), R, Rt, live)
+    return decrease
 
 
 @kernel
@@ -255,40 +261,45 @@ def solve_friction(d, q, dim, R, Rt, live):
             d.disc.A[triangle_index(c, e)] = a + Rt if c == e else a
     normal_force = d.dual.block_force[0]
     solve_on_disc(d, n, where(normal_force > TOUCHING, normal_force, 0.0))  # writes disc.t
-    fall = 0.0
+    decrease = 0.0
     for c in range(n):
-        fall = fall + set_cone_force(d, q, dim, c + 1, d.disc.t[c], R, Rt, live)
-    return fall
+        decrease = decrease + set_cone_force(d, q, dim, c + 1, d.disc.t[c], R, Rt, live)
+    return decrease
 
 
 @kernel
 def visit_cone(m, d, k, q, live):
-    """Updates the forces of elliptic contact k, block q, in ROUNDS rounds; returns the cost's decrease and drift."""
+    """Minimises the dual cost over the force of elliptic contact k, block q; returns (its decrease, the drift).
+
+    ROUNDS rounds: along the ray through the force, then over the friction t with |t| <= f_0 at fixed normal force f_0.
+    """
     contact = d.contact[k]
     dim = contact.dim
     R, Rt = regularisation_or_huge(contact.D), regularisation_or_huge(contact.Dt)
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
     for c in range(dim):
         d.dual.block_force[c] = d.dual.f[q, c]
-    fall, drift = 0.0, 0.0
+    decrease, drift = 0.0, 0.0
     for _ in range(ROUNDS):
-        fall = fall + move_along_ray(d, q, dim, R, Rt, live)
-        fall = fall + solve_friction(d, q, dim, R, Rt, live)  # both update dual.block_force, block_y, block_change
+        decrease = decrease + move_along_ray(d, q, dim, R, Rt, live)
+        decrease = decrease + solve_friction(
+            d, q, dim, R, Rt, live
+        )  # both update dual.block_force, block_y, block_change
     for c in range(dim):
         drift = drift + store_force(d, q, c, d.dual.block_force[c], live)
     add_contact_change(d, q, dim)  # updates dual.z
-    return fall, drift
+    return decrease, drift
 
 
 @kernel
 def visit_contact(m, d, k, q, sweep, live):
-    """Updates block q of contact k; returns the cost's decrease and the drift."""
+    """Minimises the dual cost over the forces of contact k, block q; returns (its decrease, the drift)."""
     if has_edges(m, d, k):
-        fall, drift = visit_pyramid(m, d, k, q, sweep, live)
+        decrease, drift = visit_pyramid(m, d, k, q, sweep, live)
     elif d.con_dim[k] > 1:
-        fall, drift = visit_cone(m, d, k, q, live)
+        decrease, drift = visit_cone(m, d, k, q, live)
     else:
         # without friction: one row that only pushes
         b, D = d.primal.con_warm[k][0], d.con_D[k]
-        fall, drift = update_row_force(d, q, b, D, lo=0.0, hi=UNBOUNDED, live=live)
-    return fall, drift
+        decrease, drift = update_row_force(d, q, b, D, lo=0.0, hi=UNBOUNDED, live=live)
+    return decrease, drift

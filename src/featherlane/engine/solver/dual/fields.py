@@ -16,7 +16,7 @@ FIELDS = (
     _dual_table.int("dofnum", "ndualmax", "1", "number of dofs of the block"),
     _dual_table.int("rowadr", "ndualmax", "1", "first entry of the block's first row in dual.Y"),
     _dual.int("mark", "nv", "1", "bodies that the dof moves in the list under construction: bits; 0: not in the list"),
-    _dual.int("place", "nv", "1", "index of the dof within the block"),
+    _dual.int("position", "nv", "1", "index of the dof within the block"),
     _dual_table.int("dof", "ndualdofmax", "1", "dofs of a block and their ancestors, descending"),
     _dual_table.real("Y", "ndualYmax", "1", "rows of J L^-1 D^-1/2, M = L^T D L: A = Y Y^T + R"),
     _dual_table.real("A", "ndualmax 21", "1/kg", "Y Y^T of each block, lower triangle"),

@@ -45,7 +45,7 @@ from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.vectors import copy_vector
 
 MINVAL = 1e-15  # 1/kg: a smaller A counts as 0
-INVERSE = 1  # place of 1 / A in dual.A of a scalar row, which otherwise needs only place 0, A
+INVERSE = 1  # position of 1 / A in dual.A of a scalar row, which otherwise needs only position 0, A
 
 
 @kernel
@@ -87,13 +87,13 @@ def solve_edge_pair(d, q, dim, i, live):
 
 @kernel
 def solve_cone_friction(d, q, dim, live):
-    """Updates the friction of an elliptic contact, block q, without R; returns the cost's decrease."""
+    """Minimises 1/2 f^T A f + f^T y over friction |t| <= f_0 of an elliptic contact, block q; returns the decrease."""
     for c in range(dim):
         d.dual.block_force[c] = d.dual.f[q, c]
-    fall = solve_friction(d, q, dim, R=0.0, Rt=0.0, live=live)  # updates dual.block_force
+    decrease = solve_friction(d, q, dim, R=0.0, Rt=0.0, live=live)  # updates dual.block_force
     for c in range(1, dim):
         d.dual.f[q, c] = d.dual.block_force[c]
-    return fall
+    return decrease
 
 
 @kernel
@@ -107,17 +107,20 @@ def has_force(m, d, k, q):
 
 @kernel
 def solve_contact_friction(m, d, k, q, live):
-    """Updates the friction of contact k, block q; returns the cost's decrease."""
+    """Minimises 1/2 f^T A f + f^T y over the friction of contact k, block q; returns the decrease.
+
+    The normal force is fixed.
+    """
     dim = d.con_dim[k]
-    fall = 0.0
+    decrease = 0.0
     load_contact(m, d, k, q)  # writes dual.block_y, clears dual.block_change
     if has_edges(m, d, k):
         for i in range(1, dim):
-            fall = fall + solve_edge_pair(d, q, dim, i, live)
+            decrease = decrease + solve_edge_pair(d, q, dim, i, live)
     else:
-        fall = solve_cone_friction(d, q, dim, live)
+        decrease = solve_cone_friction(d, q, dim, live)
     add_contact_change(d, q, dim)  # updates dual.z
-    return fall
+    return decrease
 
 
 @kernel
@@ -148,20 +151,20 @@ def regularisation_cost(m, d):
 
 
 @kernel
-def solve_row(m, d, k, live, fall):
-    """Updates the force of scalar row k if it is friction loss; returns fall plus the cost's decrease."""
+def solve_row(m, d, k, live, decrease):
+    """Updates the force of scalar row k if it is friction loss; returns `decrease` plus that of the cost."""
     if d.row_type[k] in (FRICTION_DOF, FRICTION_TENDON):
-        fall = fall + solve_friction_row(d, k, d.primal.row_v[k], d.row_lo[k], d.row_hi[k], live)
-    return fall
+        decrease = decrease + solve_friction_row(d, k, d.primal.row_v[k], d.row_lo[k], d.row_hi[k], live)
+    return decrease
 
 
 @kernel
-def solve_contact(m, d, k, live, fall):
-    """Updates the friction of contact k; returns fall plus the cost's decrease."""
+def solve_contact(m, d, k, live, decrease):
+    """Updates the friction of contact k; returns `decrease` plus that of the cost."""
     # a contact without friction rows, or without force, has no friction to solve
     if d.con_dim[k] > 1 and any_(live & has_force(m, d, k, contact_block(d, k))):
-        fall = fall + solve_contact_friction(m, d, k, contact_block(d, k), live)
-    return fall
+        decrease = decrease + solve_contact_friction(m, d, k, contact_block(d, k), live)
+    return decrease
 
 
 sweep_friction = fold_rows(solve_row, solve_contact)  # of (m, d, live, 0.0): returns the cost's decrease
@@ -197,9 +200,9 @@ def noslip(m, d):
     for _ in range(m.opt_noslip_iterations):
         if not any_(live):
             break
-        fall = sweep_friction(m, d, live, 0.0) + omitted_cost
+        decrease = sweep_friction(m, d, live, 0.0) + omitted_cost
         d.dual.nsweep[0] = where(live, d.dual.nsweep[0] + 1.0, d.dual.nsweep[0])
         omitted_cost = 0.0
-        live = live & (scale * fall >= m.opt_noslip_tolerance[0])
+        live = live & (scale * decrease >= m.opt_noslip_tolerance[0])
     accelerate_by_forces(m, d)  # writes qacc, qfrc_constraint
     store_dual_forces(m, d)

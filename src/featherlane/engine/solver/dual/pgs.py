@@ -17,14 +17,15 @@ Names
     contacts      `has_edges`: the forces are those of a pyramid's edges; `force_count`: their number; `basis_force`:
                   the force along a vector of the basis; `basis_value`: such a component of a field like con_warm
     D, Dt         1 / R of a row, and of the friction rows of an elliptic contact; lo, hi: bounds of the force
-    fall, drift   decrease of the cost in a sweep, and sum of (f_new - f_start) (f_start - f_old) over all forces: it is
-                  negative if the sweep opposes their last change
+    decrease      of the cost in a sweep
+    drift         sum of (f_new - f_start) (f_start - f_old) over all forces: negative if the sweep opposes their last
+                  change
     primal        `compute_rows_at(m, d, a, x, y)` stores J a - aref in x (scalar rows) and y (contacts);
                   `evaluate_at_forces` returns (cost, gradient norm) of the primal problem at the acceleration that
                   dual.f produces
     blocks        `update_row_force` and `visit_contact` set the forces of one block to their optimum and update dual.z;
-                  they return (fall, drift).  `block_at` returns the block at a place of the order: from `order_blocks`
-                  if `is_scrambled`, else in sequence
+                  they return (decrease, drift).  `visited_block` returns the block at a position of the order: from
+                  `order_blocks` if `is_scrambled`, else in sequence
     residual      `has_large_gradient` returns a mask of worlds whose gradient is not small; `is_rounding` moves each
                   acceleration by one rounding, and returns a mask of worlds whose gradient is rounding by this change
     scale         1 / trace of M, of cost and gradient in comparisons with the tolerance
@@ -49,7 +50,7 @@ from featherlane.engine.solver.dual.problem import (
     store_dual_forces,
     store_whitened_force,
 )
-from featherlane.engine.solver.dual.visit_order import block_at, is_scrambled, order_blocks
+from featherlane.engine.solver.dual.visit_order import is_scrambled, order_blocks, visited_block
 from featherlane.engine.solver.primal.history import record_iteration, store_diagnostics
 from featherlane.engine.solver.primal.problem import compute_rows_at, trace_of_inertia
 from featherlane.engine.solver.primal.rounding import has_large_gradient, is_rounding
@@ -62,23 +63,23 @@ PATIENCE = 4.0  # consecutive sweeps without progress, after which a world ends
 # ---- all blocks ----------------------------------------------------------------------------------------------------
 @kernel
 def sweep_blocks(m, d, sweep, live):
-    """Sweeps once over all blocks; returns (fall, drift): the cost's decrease, and the drift of all forces.
+    """Minimises the dual cost over one block of forces after the other, all once; returns (its decrease, the drift).
 
     sweep: its number.  live: mask of worlds that continue.  Writes: dual.f, dual.z.
     """
-    fall, drift = 0.0, 0.0
+    decrease, drift = 0.0, 0.0
     contact_start = d.nrow[0]  # first block of contacts
     if is_scrambled(sweep):
-        order_blocks(d, sweep)  # writes the order that `block_at` reads
-    for place in range(d.dual.ndual[0]):
-        q = block_at(d, sweep, place)
+        order_blocks(d, sweep)  # writes the order that `visited_block` reads
+    for position in range(d.dual.ndual[0]):
+        q = visited_block(d, sweep, position)
         if q < contact_start:
             b, D, lo, hi = d.primal.row_v[q], d.row_D[q], d.row_lo[q], d.row_hi[q]
-            block_fall, block_drift = update_row_force(d, q, b, D, lo, hi, live)
+            block_decrease, block_drift = update_row_force(d, q, b, D, lo, hi, live)
         else:
-            block_fall, block_drift = visit_contact(m, d, q - contact_start, q, sweep, live)
-        fall, drift = fall + block_fall, drift + block_drift
-    return fall, drift
+            block_decrease, block_drift = visit_contact(m, d, q - contact_start, q, sweep, live)
+        decrease, drift = decrease + block_decrease, drift + block_drift
+    return decrease, drift
 
 
 @kernel
@@ -92,7 +93,10 @@ def extrapolate_force(d, q, e, beta):
 
 @kernel
 def extrapolate_contact(m, d, k, q, beta):
-    """Extrapolates the forces of contact k, block q, and projects them to the cone."""
+    """f <- P(f + beta (f - f_old)) for the forces f of contact k, block q; P: projection to the admissible forces.
+
+    Edges of a pyramid, and a contact without friction, have f >= 0; an elliptic cone has |friction| <= f_0, f_0 >= 0.
+    """
     n = force_count(m, d, k)
     for e in range(n):
         d.dual.f[q, e] = extrapolate_force(d, q, e, beta)
@@ -209,7 +213,7 @@ def pgs(m, d):
     noise = 1e-12 if single_precision(d) else 1e-28
     niter, idle = 0.0, 0.0  # sweeps of each world, and consecutive ones without progress
     k = 0.0  # sweeps since a restart of the momentum
-    total_fall = 0.0  # decrease of the cost by all sweeps
+    total_decrease = 0.0  # decrease of the cost by all sweeps
     cost = dual_cost(m, d)
     live = d.active[0] > 0.0
     for sweep in range(m.opt_iterations):
@@ -219,15 +223,15 @@ def pgs(m, d):
         extrapolate_forces(m, d, beta)  # writes dual.f, old, z
         cost_before = cost
         cost_extrapolated = dual_cost(m, d)
-        fall, drift = sweep_blocks(m, d, sweep, live)  # updates dual.f, z
-        cost = cost_extrapolated - fall
+        decrease, drift = sweep_blocks(m, d, sweep, live)  # updates dual.f, z
+        cost = cost_extrapolated - decrease
         k = where((drift < 0.0) | (cost > cost_before), 0.0, k + 1.0)
         niter = where(live, niter + 1.0, niter)
-        total_fall = total_fall + fall
-        record_forces(m, d, sweep + 1, scale, scale * fall, beta)
+        total_decrease = total_decrease + decrease
+        record_forces(m, d, sweep + 1, scale, scale * decrease, beta)
         # no progress: the gain is rounding of the total gain.  A single sweep may seem to increase the cost
-        idle = where(fall <= noise * total_fall, idle + 1.0, 0.0)
-        gains_little = (scale * fall <= tolerance) & (tolerance > 0.0)  # tolerance 0: no early stop
+        idle = where(decrease <= noise * total_decrease, idle + 1.0, 0.0)
+        gains_little = (scale * decrease <= tolerance) & (tolerance > 0.0)  # tolerance 0: no early stop
         live = live & not_(gains_little) & (idle < PATIENCE)
     _, gradient = evaluate_at_forces(m, d)
     gap = scale * dual_gap(m, d)

@@ -19,7 +19,7 @@ cost c*(f), which is R f^2 / 2 for an admissible f.  Its part of the gap is
 
 Names
     point      a: qacc; M a: primal.Ma; x: primal.row_x, and con_y along the basis of a contact: direction 0 is the
-               normal, 1 and 2 the tangents, 3 to 5 the turns (`basis_value` returns one component)
+               normal, 1 and 2 the tangents, 3 to 5 the rotation axes (`basis_value` returns one component)
     M          `metric_factor` returns (LD, 1 / D) of M = L^T D L, with which `solve_factored` computes x <- M^-1 x, and
                `half_solve_column` x <- D^-1/2 L^-T x.  `metric_force`: f0 = M a0.  Under the integrator `discrete`, M
                is its metric
@@ -29,7 +29,7 @@ Names
                dual.dof[dofadr[q] ...] (rows.py); dual.z = Y^T f
     rows       row_*: scalar rows, with force bounds lo, hi; con_*: contacts, con_dim[k] directions each.  D = 1 / R;
                con_Dt: D of the friction rows of an elliptic contact
-    wrenches   `clear_body_forces` clears con_wrench of all bodies; `add_basis_force` and `add_turn_moments` add forces
+    wrenches   `clear_body_forces` clears con_wrench of all bodies; `add_basis_force` and `add_basis_moments` add forces
                of a contact to those of its bodies; `body_forces_to_dofs` adds J^T of them to a joint-space vector;
                `add_joint_force` adds J^T f of a scalar row
     forces     `bounded_force` returns (force, cost) of a scalar row, `cone_force` (force along n, s, cost) of an
@@ -48,7 +48,7 @@ from featherlane.engine.dynamics.sparse.half_solve import half_solve_column
 from featherlane.engine.solver.dual.rows import contact_block
 from featherlane.engine.solver.primal.problem import compute_rows_at, evaluate
 from featherlane.engine.solver.rows.cone import cone_force
-from featherlane.engine.solver.rows.contacts import add_basis_force, add_turn_moments
+from featherlane.engine.solver.rows.contacts import add_basis_force, add_basis_moments
 from featherlane.engine.solver.rows.laws import TINY, bounded_force
 from featherlane.engine.solver.rows.rows import basis_value, body_forces_to_dofs, clear_body_forces
 from featherlane.engine.solver.vectors import clear_vector, copy_vector
@@ -143,7 +143,7 @@ def regularisation_or_zero(D):
 # ---- forces at a point ---------------------------------------------------------------------------------------------
 @kernel
 def primal_contact_force(m, d, k, e, s):
-    """Returns force number e of contact k in the primal problem, at primal.con_y.
+    """Returns f(x), force number e of contact k in the primal problem, at x = J a - aref in primal.con_y.
 
     e: number of an edge of a pyramid, else direction of the basis.
     s: `friction_factor` of the contact, used if e is a friction direction of an elliptic cone.
@@ -235,7 +235,7 @@ def store_constraint_force(m, d):
             roll1, roll2 = 0.0, 0.0
             if c.dim > 4:
                 roll1, roll2 = basis_force(m, d, k, c=4), basis_force(m, d, k, c=5)
-            add_turn_moments(d, k, (spin, roll1, roll2))
+            add_basis_moments(d, k, (spin, roll1, roll2))
     body_forces_to_dofs(m, d, d.qfrc_constraint)
 
 
@@ -302,7 +302,7 @@ def add_scalar_gap(m, d, k, unused, total):
 
 @kernel
 def add_contact_gap(m, d, k, unused, total):
-    """Returns `total` plus the duality gap of the forces of contact k: the sum over its rows or edges."""
+    """Returns `total` plus the duality gap of contact k: the sum over its rows of (f - f(x)) (x + R (f + f(x)) / 2)."""
     q = contact_block(d, k)
     s = friction_factor(m, d, k)
     gap = 0.0

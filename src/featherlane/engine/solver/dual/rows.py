@@ -7,15 +7,15 @@ With M = L^T D L, a row of the Jacobian becomes the row y = J L^-1 D^-1/2, so th
 A dof's row of L^-T has entries only at its ancestors: y has entries at the dofs of J and at their ancestors.
 So a sweep over all rows costs two products per entry of Y, and only the diagonal blocks of A are formed.
 Layout: block q has n = dofnum[q] dofs, dual.dof[dofadr[q] ...], descending, so that ancestors follow.  Its row c has n
-entries, dual.Y[rowadr[q] + c n ...], one for each of these dofs.  dual.place[i] is the position p of dof i among them.
-`inertia_rows` describes the pattern of L.  body_lastdof[b] is the last dof that moves body b.
+entries, dual.Y[rowadr[q] + c n ...], one for each of these dofs.  dual.position[i] is the position p of dof i among
+them.  `inertia_rows` describes the pattern of L.  body_lastdof[b] is the last dof that moves body b.
 `dof_start` and `row_start` are the next free positions in dual.dof and dual.Y, at which a block is built.
 dual.mark[i] is the body of a contact that dof i moves: FIRST the pushed one, SECOND the other one, or BOTH (chains.py).
 A block is a scalar row or a contact, whose `dim` rows are its basis: con_basis[k] for normal and tangents,
-con_basis[TURN, k] for its turns (rows.py).  The edges of a pyramid are sums and differences of those.
+con_basis[ANGULAR, k] for its rotation axes (rows.py).  The edges of a pyramid are sums and differences of those.
 Whitening: `metric_factor` returns (LD, 1 / D); primal.search holds D^-1/2.  SparseRows describes the rows to whiten by
-(values, address of the first one, dofs, start, n, place), `place_dofs` sets their `place`, and `half_solve_rows`
-replaces `count` of them by J L^-1 D^-1/2 in place; with scaled=0 it would leave out D^-1/2.
+(values, address of the first one, dofs, start, n, position), `store_dof_positions` sets their `position`, and
+`half_solve_rows` replaces `count` of them by J L^-1 D^-1/2 in place; with scaled=0 it would leave out D^-1/2.
 `in_forces` checks whether the main solver has forces as unknowns (PGS), so it needs the blocks of all rows.
 Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone, RBDA, sec. 6.5 (the pattern of L).
 """
@@ -26,11 +26,11 @@ from featherlane.engine.prelude import *
 from featherlane.engine.constraint.chains import BOTH, FIRST, clear_marks, fill_row, list_pair, list_row
 from featherlane.engine.dynamics.inertia.joint_space import inertia_rows
 from featherlane.engine.dynamics.inertia.metric import metric_factor
-from featherlane.engine.dynamics.sparse.half_solve import SparseRows, half_solve_rows, place_dofs
+from featherlane.engine.dynamics.sparse.half_solve import SparseRows, half_solve_rows, store_dof_positions
 from featherlane.engine.lanes.worlds import count_active_worlds
 from featherlane.engine.model.solver import in_forces
 from featherlane.engine.model.status import warn_full
-from featherlane.engine.solver.rows.rows import TURN, other_arm, pushed_body_arm
+from featherlane.engine.solver.rows.rows import ANGULAR, other_arm, pushed_body_arm
 
 DUAL_LIMIT = 1 << 24  # entries of the rows of all contacts, and of all general rows
 
@@ -60,7 +60,7 @@ def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[st
 
 @kernel
 def block_triangle_index(c, e):
-    """Returns the place of entry (c, e) of a block's symmetric matrix in its packed lower triangle."""
+    """Returns the position of entry (c, e) of a block's symmetric matrix in its packed lower triangle."""
     return c * (c + 1) // 2 + e if c >= e else e * (e + 1) // 2 + c
 
 
@@ -87,7 +87,7 @@ def store_contact_column(d, k, i, e, n, dim):
         if dim > 1:
             d.dual.Y[e + n], d.dual.Y[e + 2 * n] = sign * x[1], sign * x[2]
         if dim > 3:
-            x = d.con_basis[TURN, k] @ d.cdof[i].angular  # along the turns, of which dimension 4 has one
+            x = d.con_basis[ANGULAR, k] @ d.cdof[i].angular  # about the rotation axes, of which dimension 4 has one
             d.dual.Y[e + 3 * n] = sign * x[0]
         if dim > 4:
             d.dual.Y[e + 4 * n], d.dual.Y[e + 5 * n] = sign * x[1], sign * x[2]
@@ -95,22 +95,22 @@ def store_contact_column(d, k, i, e, n, dim):
 
 @kernel
 def whiten_block(m, d, dof_start, n, row_start, dim):
-    """Whitens all `dim` rows of a block, from dual.Y[row_start] on, with n dofs, dual.dof[dof_start ...].
+    """Y <- J L^-1 D^-1/2 of the `dim` rows of a block, from dual.Y[row_start] on, with n dofs, dual.dof[dof_start ...].
 
     Three rows at once, as L is then read once for them.
     Reads:  primal.search = D^-1/2.
-    Writes: dual.Y, dual.place.
+    Writes: dual.Y, dual.position.
     """
     rows = inertia_rows(m)
     LD = metric_factor(m, d)[0]
-    place_dofs(SparseRows(d.dual.Y, row_start, d.dual.dof, dof_start, n, d.dual.place))
+    store_dof_positions(SparseRows(d.dual.Y, row_start, d.dual.dof, dof_start, n, d.dual.position))
     c = 0
     while c + 3 <= dim:
-        block = SparseRows(d.dual.Y, row_start + c * n, d.dual.dof, dof_start, n, d.dual.place)
+        block = SparseRows(d.dual.Y, row_start + c * n, d.dual.dof, dof_start, n, d.dual.position)
         half_solve_rows(rows, LD, d.primal.search, block, scaled=1, count=3)
         c += 3
     while c < dim:
-        block = SparseRows(d.dual.Y, row_start + c * n, d.dual.dof, dof_start, n, d.dual.place)
+        block = SparseRows(d.dual.Y, row_start + c * n, d.dual.dof, dof_start, n, d.dual.position)
         half_solve_rows(rows, LD, d.primal.search, block, scaled=1, count=1)
         c += 1
 
@@ -146,7 +146,7 @@ def build_row_block(m, d, k, dof_start, row_start):
     """Builds the block of scalar row k; returns its number of dofs."""
     n = list_row(m, d, k, d.dual.dof, d.dual.mark, dof_start)
     store_block_addresses(d, k, dof_start, n, row_start)
-    fill_row(d, k, d.dual.Y, row_start, d.dual.dof, d.dual.place, dof_start, n)
+    fill_row(d, k, d.dual.Y, row_start, d.dual.dof, d.dual.position, dof_start, n)
     whiten_block(m, d, dof_start, n, row_start, dim=1)
     store_block_matrix(d, k, dim=1)
     return n
@@ -154,7 +154,7 @@ def build_row_block(m, d, k, dof_start, row_start):
 
 @kernel
 def build_contact_block(m, d, k, dof_start, row_start):
-    """Builds the block of contact k; returns its number of dofs."""
+    """Computes Y = J L^-1 D^-1/2 and A = Y Y^T of the block of contact k; returns its number of dofs."""
     c = d.contact[k]
     q = contact_block(d, k)
     dim = d.con_dim[k]

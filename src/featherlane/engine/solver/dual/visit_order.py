@@ -4,7 +4,7 @@ With one fixed order, errors circulate in a stack of boxes, and momentum amplifi
 stiff problems (a hand around a ball) end far from the optimum, and after 50 sweeps a humanoid on the ground is further
 from it than in one order.  Shuffled in each fourth sweep, each of them does as well as in its better order.
 
-The order must not depend on the other worlds of the tile, so it is not random.  A block's place is a hash of its
+The order must not depend on the other worlds of the tile, so it is not random.  A block's position is a hash of its
 properties (its row's kind and object, its contact's bodies, geoms and point) and of the sweep's
 number.  Blocks with the same hash stay in their order.  Blocks are the scalar rows, then the contacts; dual.ndual is
 their number.
@@ -62,6 +62,6 @@ def order_blocks(d, sweep):
 
 
 @kernel
-def block_at(d, sweep, place):
-    """Returns the block that a sweep visits at that place of its order: the lower 31 bits of its key if shuffled."""
-    return d.dual.visit_key[place] & ((1 << 31) - 1) if is_scrambled(sweep) else place
+def visited_block(d, sweep, position):
+    """Returns the block that a sweep visits at that position of its order: the lower 31 bits of its key if shuffled."""
+    return d.dual.visit_key[position] & ((1 << 31) - 1) if is_scrambled(sweep) else position

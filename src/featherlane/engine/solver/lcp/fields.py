@@ -15,7 +15,7 @@ _lcp_room = Declare("solve", "room", record="lcp")
 _table = Declare("solve", "table", condition="want_history")
 _one = Declare("solve", "scratch", record="one")
 _one_room = Declare("solve", "room", record="one")
-_place = Declare("solve", "room", record="place")
+_scaled = Declare("solve", "room", record="scaled")
 _room = Declare("solve", "room")
 
 LCP_SIZES = (
@@ -67,10 +67,10 @@ LCP = (
     _one_room.int("row", "nlcpone", "1", "row of the tile for each row of the problem"),
     _one_room.int("findex", "nlcpone", "1", "row whose solution scales the bounds, -1: none"),
     _one_room.int("order", "nlcpone", "1", "row at each position of the pivoting"),
-    _one_room.int("place", "nlcpone", "1", "position of each row"),
+    _one_room.int("position", "nlcpone", "1", "position of each row"),
     _one_room.int("state", "nlcpone", "1", "by position: at a bound, between bounds or waiting, see scaled_problem.py"),
     _one_room.int("factor", "nlcpone", "1", "position of each row of the factor, -1: none"),
-    _one_room.int("slot", "nlcpone", "1", "by position: row of the factor, -1: none"),
+    _one_room.int("factor_row", "nlcpone", "1", "by position: row of the factor, -1: none"),
     _one.int("nfactor", "1", "1", "number of rows of the factor"),
     _one.int("ngap", "1", "1", "number of gaps among the rows of the factor"),
     _one.int("nconstant", "1", "1", "number of rows with constant bounds, which precede those with findex >= 0"),
@@ -89,18 +89,18 @@ LCP = (
     _one_room.scalar("upper", "nlcpone", "N", "effective upper bound"),
     _one_room.scalar("x", "nlcpone", "N", "solution"),
     _one_room.scalar("w", "nlcpone", "m/s^2", "A x - b"),
-    _one_room.scalar("ell", "nlcpone", "1", "buffer: L^-1 of the driven row"),
-    _one_room.scalar("turn", "nlcpone", "1", "buffer: L^-1 of another row, or of a leaving row"),
+    _one_room.scalar("rhs_entering", "nlcpone", "1", "buffer: L^-1 A_Ci of the driven row i"),
+    _one_room.scalar("rhs", "nlcpone", "1", "buffer: right-hand side of other substitutions"),
     _one_room.scalar("sum", "64", "1", "buffer: eight partial sums"),
-    _place.scalar("A", "nlcppair", "1", "A by position, with its diagonal scaled to about 1"),
-    _place.scalar("scale", "nlcpone", "kg^1/2", "power of two that scales a row, by position"),
-    _place.scalar("b", "nlcpone", "1", "scaled right-hand side, by position"),
-    _place.scalar("lo", "nlcpone", "1", "scaled effective lower bound, by position"),
-    _place.scalar("hi", "nlcpone", "1", "scaled effective upper bound, by position"),
-    _place.scalar("x", "nlcpone", "1", "scaled solution, by position"),
-    _place.scalar("w", "nlcpone", "1", "A x - b, scaled, by position"),
-    _place.scalar("dx", "nlcpone", "1", "change of x per unit of the driven row"),
-    _place.scalar("dw", "nlcpone", "1", "change of w per unit of the driven row"),
+    _scaled.scalar("A", "nlcppair", "1", "A by position, with its diagonal scaled to about 1"),
+    _scaled.scalar("scale", "nlcpone", "kg^1/2", "power of two that scales a row, by position"),
+    _scaled.scalar("b", "nlcpone", "1", "scaled right-hand side, by position"),
+    _scaled.scalar("lo", "nlcpone", "1", "scaled effective lower bound, by position"),
+    _scaled.scalar("hi", "nlcpone", "1", "scaled effective upper bound, by position"),
+    _scaled.scalar("x", "nlcpone", "1", "scaled solution, by position"),
+    _scaled.scalar("w", "nlcpone", "1", "A x - b, scaled, by position"),
+    _scaled.scalar("dx", "nlcpone", "1", "change of x per unit of the driven row"),
+    _scaled.scalar("dw", "nlcpone", "1", "change of w per unit of the driven row"),
     _one_room.scalar("y", "nlcpone", "1", "buffer: a solution, by row of the factor"),
     _one_room.scalar("best", "nlcpone", "1", "buffer: friction limits before a step, by position"),
 )

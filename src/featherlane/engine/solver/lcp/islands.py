@@ -160,7 +160,7 @@ def solve_island(d1, policy, passes):
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
     Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
-    Scratch: place.*.
+    Scratch: scaled.*.
     """
     # with few rows, driving them one by one is faster than a start with all rows at once
     principal_pivoting(d1, policy, passes, start=BLOCK if d1.one.n[0] > FEW_ROWS else BY_ROWS)
@@ -197,7 +197,7 @@ def solve_islands(m, d):
 
     Reads:  the rows, lcp.x of islands with more than nlcpone rows, and their solver's diagnostics.
     Writes: lcp.*.
-    Scratch: one.*, place.*.
+    Scratch: one.*, scaled.*.
     """
     mark_worlds_of_rows(d)
     for lane in range(width(d)):

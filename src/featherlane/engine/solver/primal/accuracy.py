@@ -27,14 +27,14 @@ may move each dof i by only a part DIGITS of c_i.
 
 Names
     point      a: qacc; M a: primal.Ma; J a - aref: primal.row_x (scalar rows row_*), con_y (contacts con_*).
-               con_y[TURN, k] has the values along the turns of contact k, rotations, in dimensions 4 and 6; the last
-               two turns are 0 in dimension 4
+               con_y[ANGULAR, k] has the values about the rotation axes of contact k, in dimensions 4 and 6; the last
+               two rotation axes are 0 in dimension 4
     direction  p: primal.search; M p: primal.Mv; J p: primal.row_v, con_z
     tests      primal.terms: sum over rows of |J_i f| per dof; primal.contested: M_ii c_i; SMALL, TERMS, EPS: see
                rounding.py
     D, Dt      1 / R of a contact's normal row, of all edges of a pyramid; Dt: of an elliptic contact's other rows
     pair_*     Jacobian of one contact, column by column: column c belongs to dof hessian.pair_dof[c], its rows along
-               (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[c], those along the turns hessian.pair_J[nv + c]
+               (n, mu_1 t_1, mu_2 t_2) are hessian.pair_J[c], those about the rotation axes hessian.pair_J[nv + c]
     metric_*   functions of M; primal.live: 1 in worlds that take a step; FAR: stands for infinity
     forces     `bounded_force` and `one_sided_force` return (force, cost) of a row: clip(-D x, lo, hi), max(-D x, 0)
     H          `assemble_hessian` computes M + J^T D J; `substitute` replaces a vector x by H^-1 x
@@ -60,7 +60,7 @@ from featherlane.engine.solver.primal.problem import (
 from featherlane.engine.solver.primal.rounding import TERMS, gradient_limits, larger_norm, one_rounding
 from featherlane.engine.solver.rows.contacts import contact_forces
 from featherlane.engine.solver.rows.laws import TINY, bounded_force, one_sided_force
-from featherlane.engine.solver.rows.rows import TURN, list_slots
+from featherlane.engine.solver.rows.rows import ANGULAR, list_slots
 from featherlane.engine.solver.vectors import dot_product, replace_vector
 
 DIGITS = 1e-2  # largest accepted change of acceleration by one rounding of the row forces, as a part of c_i
@@ -107,24 +107,25 @@ def add_opposing_edges(d, k, i, J_n, J_e, y_n, y_e):
 
 @kernel
 def add_opposing_pyramid(m, d, k, c):
-    """Adds the edges of contact k at column c of its Jacobian to primal.terms and contested."""
+    """Adds |J f| and J^2 D of the edges of contact k, at column c of its Jacobian, to primal.terms and contested."""
     i, J, y = d.hessian.pair_dof[c], d.hessian.pair_J[c], d.primal.con_y[k]
-    # edges between the normal and both tangents, then those between the normal and the turns
+    # edges between the normal and both tangents, then those between the normal and the rotation axes
     for e in unrolled(range(1, 3)):
         add_opposing_edges(d, k, i, J[0], J[e], y[0], y[e])
     if d.con_dim[k] > 3:
-        J_turn, y_turn = d.hessian.pair_J[m.nv + c], d.primal.con_y[TURN, k]
-        add_opposing_edges(d, k, i, J[0], J_turn[0], y[0], y_turn[0])
+        J_angular, y_angular = d.hessian.pair_J[m.nv + c], d.primal.con_y[ANGULAR, k]
+        add_opposing_edges(d, k, i, J[0], J_angular[0], y[0], y_angular[0])
         if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
             for e in unrolled(range(1, 3)):
-                add_opposing_edges(d, k, i, J[0], J_turn[e], y[0], y_turn[e])
+                add_opposing_edges(d, k, i, J[0], J_angular[e], y[0], y_angular[e])
 
 
 @kernel
 def add_opposing_cone(m, d, k, c, forces, moments):
-    """Adds the rows of contact k at column c of its Jacobian to primal.terms and primal.contested.
+    """Adds |J f| and J^2 D of the rows of contact k, at column c of its Jacobian, to primal.terms and contested.
 
-    forces: along normal and tangents; moments: along the turns.  Without friction, there is only the normal row.
+    forces: along normal and tangents; moments: about the rotation axes.  Without friction, there is only the normal
+    row.
     """
     contact = d.contact[k]
     i = d.hessian.pair_dof[c]
@@ -135,14 +136,14 @@ def add_opposing_cone(m, d, k, c, forces, moments):
         add_opposing_row(d, i, J[1], Dt, forces[1])
         add_opposing_row(d, i, J[2], Dt, forces[2])
     if dim > 3:
-        J_turn = d.hessian.pair_J[m.nv + c]
+        J_angular = d.hessian.pair_J[m.nv + c]
         for e in unrolled(range(3)):
-            add_opposing_row(d, i, J_turn[e], Dt, moments[e])
+            add_opposing_row(d, i, J_angular[e], Dt, moments[e])
 
 
 @kernel
 def add_opposing_contact(m, d, k):
-    """Adds the rows of contact k to primal.terms and primal.contested, column by column of its Jacobian."""
+    """Adds |J f| and J^2 D of the rows of contact k to primal.terms and contested, column by column of its Jacobian."""
     forces, moments = contact_forces(m, d, k)
     for c in range(store_pair_jacobian(m, d, k)):  # writes hessian.pair_dof, pair_J; returns the number of columns
         if has_pyramids(m) and d.con_dim[k] > 1:

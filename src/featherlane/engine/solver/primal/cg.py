@@ -67,7 +67,7 @@ def hager_zhang_beta(m, d):
 
 
 @kernel
-def turn_search(m, d, beta):
+def update_direction(m, d, beta):
     """Computes the next direction p = -M^-1 g + beta p, with M p and J p, and keeps g and M^-1 g for the next beta."""
     for i in range(m.nv):
         d.primal.search[i] = fma(beta, d.primal.search[i], -d.primal.Mgrad[i])
@@ -104,7 +104,7 @@ def cg(m, d):
     for iteration in range(m.opt_iterations):
         if not any_(live):
             break
-        turn_search(m, d, beta)  # writes the direction
+        update_direction(m, d, beta)  # writes the direction
         # step of length a to the minimum along p
         q1, q2, p_squared = line_terms(m, d)
         a = line_search(m, d, q1, q2, slope_tolerance(m, scale, p_squared), live)

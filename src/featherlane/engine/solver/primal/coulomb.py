@@ -19,7 +19,8 @@ The law has a solution for every mu and every state: it is the variational inequ
 all g in K, whose map F(f) = (A + R) f + b + |slip| n is continuous, and coercive because slip only increases F . f.
 Names
     point        a: qacc; y = J a - aref: primal.con_y.  y_i: along the friction directions, all but the normal.
-                 Of con_y and fields of d.coulomb, x[TURN, k] has the values along the turns (dimensions 4 and 6)
+                 Of con_y and fields of d.coulomb, x[ANGULAR, k] has the values about the rotation axes (dimensions 4
+                 and 6)
     D, Dt        1 / R of a contact's normal and friction rows.  coulomb.D, Dt, row_D are those of the law (row_D of
                  friction loss); con_D, con_Dt, row_D are those of the present problem
     coulomb.*    warm, start, good: accelerations at the start, before the proximal problems, and of the last solved
@@ -42,7 +43,7 @@ from featherlane.engine.solver.primal.rounding import gradient_limits, is_roundi
 from featherlane.engine.solver.primal.start import start_newton
 from featherlane.engine.solver.rows.coulomb import coulomb_force
 from featherlane.engine.solver.rows.laws import TINY
-from featherlane.engine.solver.rows.rows import TURN
+from featherlane.engine.solver.rows.rows import ANGULAR
 from featherlane.engine.solver.vectors import copy_vector, replace_vector
 
 RHO = 1e-4  # rho over Dt
@@ -145,8 +146,8 @@ def set_problem(m, d, chosen, back, shifted, stiffness):
                 y = d.primal.con_y[k]
                 d.primal.con_y[k] = where(shifted, fma(-c, d.coulomb.force[k], y), y)
                 if contact.dim > 3:
-                    y = d.primal.con_y[TURN, k]
-                    d.primal.con_y[TURN, k] = where(shifted, fma(-c, d.coulomb.force[TURN, k], y), y)
+                    y = d.primal.con_y[ANGULAR, k]
+                    d.primal.con_y[ANGULAR, k] = where(shifted, fma(-c, d.coulomb.force[ANGULAR, k], y), y)
     _, residual = evaluate(m, d)
     return residual
 
@@ -160,8 +161,8 @@ def start_friction(d, chosen):
             for i in unrolled(range(1, 3)):
                 d.coulomb.friction[k][i] = where(chosen, ratio * d.primal.con_y[k][i], d.coulomb.friction[k][i])
             if d.con_dim[k] > 3:
-                friction, y = d.coulomb.friction[TURN, k], d.primal.con_y[TURN, k]
-                d.coulomb.friction[TURN, k] = where(chosen, ratio * y, friction)
+                friction, y = d.coulomb.friction[ANGULAR, k], d.primal.con_y[ANGULAR, k]
+                d.coulomb.friction[ANGULAR, k] = where(chosen, ratio * y, friction)
 
 
 @kernel
@@ -275,9 +276,9 @@ def has_solved(m, d, scale, residual, proximal, is_law, stalled, hopeless):
 
 @kernel
 def coulomb_newton(m, d):
-    """Iterates until every world has solved the law: qacc, qfrc_constraint, row forces, iterations and residual.
+    """Solves M a = f0 + J^T f with Coulomb's law f(J a - aref) in every world; also forces, iterations and residual.
 
-    Each world solves a sequence of problems, the last of which is the law.
+    Each world solves a sequence of problems of stiffness s <= 1, the last of which, s = 1, is the law.
     Numbers of each world:
         stiffness: s of its problem, 1 of the law.  proximal: mask of worlds with proximal problems.
         residual: norm of its problem's residual.  start_residual: that at the problem's start.

@@ -7,9 +7,9 @@ contacts with the normal acceleration, see rows/coulomb.py.  A product with N is
 Preconditioned with H, the equation is (1 - H^-1 N) x = krylov.newton, with x = p and krylov.newton = -H^-1 r.
 Layout: krylov.p and krylov.q have VECTORS vectors of nv values, vector j from nv j on: directions of x and their images
 (1 - H^-1 N) p_j, orthogonal to each other.  krylov.r is the residual of this equation.
-con_basis[k] has normal and tangents of contact k, con_basis[TURN, k] its turns; con_y[k] and con_y[TURN, k] are
-y = J a - aref along them, y_i along the friction directions (tangents and turns), T = |(y_1, y_2, ..)| and D = 1 / R of
-the normal.  con_wrench: forces on bodies, con_motion: their motions.
+con_basis[k] has normal and tangents of contact k, con_basis[ANGULAR, k] its rotation axes; con_y[k] and con_y[ANGULAR,
+k] are y = J a - aref along them, y_i along the friction directions (tangents and rotation axes), T = |(y_1, y_2, ..)|
+and D = 1 / R of the normal.  con_wrench: forces on bodies, con_motion: their motions.
 `body_forces_to_dofs` adds the joint-space forces of con_wrench to a vector.
 Source: Eisenstat, Elman and Schultz, Variational iterative methods for nonsymmetric systems of linear equations
     (1983), generalized conjugate residuals (GCR).
@@ -17,10 +17,10 @@ Source: Eisenstat, Elman and Schultz, Variational iterative methods for nonsymme
 
 from featherlane.engine.prelude import *
 from featherlane.engine.solver.hessian.equation import substitute
-from featherlane.engine.solver.rows.contacts import add_basis_force, add_turn_moments
+from featherlane.engine.solver.rows.contacts import add_basis_force, add_basis_moments
 from featherlane.engine.solver.rows.coulomb import slip_rate
 from featherlane.engine.solver.rows.rows import (
-    TURN,
+    ANGULAR,
     body_forces_to_dofs,
     clear_body_forces,
     compute_body_motions,
@@ -63,7 +63,7 @@ def multiply_by_bound_change(m, d, x, out):
             s = d.krylov.rate[k] * dot(d.con_basis[k].rows[0], relative_velocity(d, k, d.con_motion))
             add_basis_force(d, k, (0.0, s * d.primal.con_y[k][1], s * d.primal.con_y[k][2]))
             if d.con_dim[k] > 3:
-                add_turn_moments(d, k, s * d.primal.con_y[TURN, k])
+                add_basis_moments(d, k, s * d.primal.con_y[ANGULAR, k])
     body_forces_to_dofs(m, d, out)  # adds N x to out, which is 0 so far
     substitute(m, d, out)  # out <- H^-1 out, by primal.search and Mv
 

@@ -152,7 +152,7 @@ def is_exact_step(m, d, live, switched, fell, stalled, gradient):
 
 @kernel
 def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
-    """Refines accelerations of worlds whose rows push against each other; stores results and the warning.
+    """Takes further steps in worlds with opposing rows (`refine_solution`), decides convergence, and stores results.
 
     Arguments as in `newton`.  Worlds that are still `live` ran out of iterations.  A world is not converged if it ran
     out of iterations or stopped with a gradient that is not small, unless its acceleration is accurate.

@@ -25,8 +25,8 @@ first-order model of the equation x = projection of z to the disc |x| <= b.  An 
 4. sets x to the model's force, limited to b.
 
 Names
-    con_y      y of all contacts: con_y[k] along n and the tangents, con_y[TURN, k] along the turns, in dimensions 4, 6.
-               The friction directions i are all but n.  con_z: J p, likewise
+    con_y      y of all contacts: con_y[k] along n and the tangents, con_y[ANGULAR, k] about the rotation axes, in
+               dimensions 4, 6.  The friction directions i are all but n.  con_z: J p, likewise
     coulomb.*  in the layout of con_y: friction = x, trial = z, zone = t.  The place of n has other values: w in
                zone[k][0], the violation of contact k in trial[k][0], the w of its trial force in friction[k][0]
     w, t       a contact has w > 0 in both zones, and w = 0 if it is open; t is a unit vector if it slips, else 0
@@ -50,10 +50,10 @@ from featherlane.engine.solver.primal.krylov import correct_direction, mark_slip
 from featherlane.engine.solver.primal.line_search import FAR, line_terms, step_length
 from featherlane.engine.solver.primal.problem import advance_rows, compute_row_products, evaluate
 from featherlane.engine.solver.primal.rounding import norm_of_forces
-from featherlane.engine.solver.rows.contacts import add_basis_force, add_turn_moments
+from featherlane.engine.solver.rows.contacts import add_basis_force, add_basis_moments
 from featherlane.engine.solver.rows.coulomb import coulomb_force, friction_bound, model_friction
 from featherlane.engine.solver.rows.laws import TINY
-from featherlane.engine.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces, friction_dot
+from featherlane.engine.solver.rows.rows import ANGULAR, body_forces_to_dofs, clear_body_forces, friction_dot
 from featherlane.engine.solver.vectors import clear_vector, dot_product, replace_vector
 
 EXACT, INEXACT = 1e-4, 0.03  # bounds of the accuracy: residual of the Krylov method, over its right-hand side
@@ -74,7 +74,7 @@ def store_friction_sum(d, k, out, a, x, b, y):
     for i in unrolled(range(1, 3)):
         out[k][i] = fma(a, x[k][i], b * y[k][i])
     if d.con_dim[k] > 3:
-        out[TURN, k] = fma(a, x[TURN, k], b * y[TURN, k])
+        out[ANGULAR, k] = fma(a, x[ANGULAR, k], b * y[ANGULAR, k])
 
 
 @kernel
@@ -82,7 +82,7 @@ def clear_contact(d, k, out):
     """Sets the values of contact k in `out`, a field like con_y, to 0."""
     out[k] = zeros(3)
     if d.con_dim[k] > 3:
-        out[TURN, k] = zeros(3)
+        out[ANGULAR, k] = zeros(3)
 
 
 @kernel
@@ -225,7 +225,7 @@ def use_model_friction(m, d):
             store_friction_sum(d, k, d.coulomb.trial, c, d.coulomb.zone, -(w + s), d.primal.con_y)
             add_basis_force(d, k, (0.0, d.coulomb.trial[k][1], d.coulomb.trial[k][2]))
             if d.con_dim[k] > 3:
-                add_turn_moments(d, k, d.coulomb.trial[TURN, k])
+                add_basis_moments(d, k, d.coulomb.trial[ANGULAR, k])
     body_forces_to_dofs(m, d, d.krylov.image)
     for i in range(m.nv):
         d.primal.grad[i] = d.primal.grad[i] - d.krylov.image[i]

@@ -15,8 +15,9 @@ Names
     row_*      scalar rows, with bounds lo, hi of the force and D = 1 / R.  Row k has row_dofnum[k] entries row_J at the
                dofs row_dof, from entry row_dofadr[k] on.  The first ndofrow rows have one entry each, so entry k is
                that of row k: nfrictionrow rows of friction loss, then limits
-    con_*      contacts of con_dim[k] directions: con_y[k] has values along normal and tangents, con_y[TURN, k] those
-               along the turns, rotations, in dimensions 4 and 6.  The turns have separate loops because they are rare
+    con_*      contacts of con_dim[k] directions: con_y[k] has values along normal and tangents, con_y[ANGULAR, k] those
+               about the rotation axes, in dimensions 4 and 6.  The rotation axes have separate loops because they are
+               rare
     aref       -B J v - K imp pos, with v = qvel.  Contacts: con_damping is B of the normal row, con_frictiondamping B
                of the others, con_stiffpos is K imp pos of the normal
     counts     nrow: scalar rows; ncon_slot: contact slots; nslot: entries of primal.slot
@@ -38,12 +39,12 @@ from featherlane.engine.solver.rows.contacts import (
 )
 from featherlane.engine.solver.rows.laws import bounded_force, bounded_switch, fold_laws, one_sided_force
 from featherlane.engine.solver.rows.rows import (
-    TURN,
+    ANGULAR,
     body_forces_to_dofs,
     clear_body_forces,
+    compute_angular_rows,
     compute_body_motions,
     compute_contact_rows,
-    compute_turn_rows,
 )
 from featherlane.engine.solver.rows.surface import add_surface_velocities
 from featherlane.engine.solver.vectors import clear_vector
@@ -54,7 +55,7 @@ from featherlane.engine.solver.vectors import clear_vector
 def compute_row_products(m, d, v, row_x, con_y):
     """Computes J v for all rows, of a joint-space vector v.
 
-    Writes: row_x (scalar rows), con_y (contacts, along normal, tangents and turns).
+    Writes: row_x (scalar rows), con_y (contacts, along normal, tangents and rotation axes).
     Scratch: con_motion.
     """
     motions = d.con_motion
@@ -65,7 +66,7 @@ def compute_row_products(m, d, v, row_x, con_y):
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         if d.con_dim[k] > 3:
-            compute_turn_rows(d, k, motions, con_y)
+            compute_angular_rows(d, k, motions, con_y)
     # scalar rows: first those with one entry, which is entry k of row_J and row_dof
     for k in range(d.ndofrow[0]):
         row_x[k] = d.row_J[k] * v[d.row_dof[k]]
@@ -83,7 +84,7 @@ def store_contact_velocities(d):
         compute_contact_rows(d, k, d.cvel, d.primal.con_z)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            compute_turn_rows(d, k, d.cvel, d.primal.con_z)
+            compute_angular_rows(d, k, d.cvel, d.primal.con_z)
 
 
 @kernel
@@ -103,7 +104,7 @@ def subtract_reference_at(m, d, row_x, con_y):
             con_y[k][2] = fma(damping, d.primal.con_z[k][2], con_y[k][2])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            con_y[TURN, k] = fma(d.con_frictiondamping[k], d.primal.con_z[TURN, k], con_y[TURN, k])
+            con_y[ANGULAR, k] = fma(d.con_frictiondamping[k], d.primal.con_z[ANGULAR, k], con_y[ANGULAR, k])
     for k in range(d.nrow[0]):
         row_x[k] = row_x[k] - d.row_aref[k]
     if m.flg_surfacevel:  # J v above is without the velocities of moving surfaces (conveyor belts)
@@ -228,7 +229,7 @@ def advance_rows(m, d, a):
         k = d.primal.slot[e]
         d.primal.con_y[k] = step_along(a, d.primal.con_z[k], d.primal.con_y[k])
         if d.con_dim[k] > 3:
-            d.primal.con_y[TURN, k] = step_along(a, d.primal.con_z[TURN, k], d.primal.con_y[TURN, k])
+            d.primal.con_y[ANGULAR, k] = step_along(a, d.primal.con_z[ANGULAR, k], d.primal.con_y[ANGULAR, k])
 
 
 @kernel
@@ -242,7 +243,7 @@ def replace_rows(d, chosen, other_con_y):
     for k in range(d.ncon_slot[0]):
         d.primal.con_y[k] = where(chosen, other_con_y[k], d.primal.con_y[k])
         if d.con_dim[k] > 3:
-            d.primal.con_y[TURN, k] = where(chosen, other_con_y[TURN, k], d.primal.con_y[TURN, k])
+            d.primal.con_y[ANGULAR, k] = where(chosen, other_con_y[ANGULAR, k], d.primal.con_y[ANGULAR, k])
 
 
 @kernel

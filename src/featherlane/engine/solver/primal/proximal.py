@@ -12,8 +12,8 @@ An iteration uses the law itself: H and N at the zones of y, and the full step i
 that of Tresca friction: H v = -r, and the minimum along v of the convex cost with fixed bounds.  It needs more
 iterations than primal_dual.py, but does not alternate between zones.
 Names: a point a is qacc, Ma = M a and the rows y = J a - aref in row_x (scalar rows), con_y (contacts).  A direction v
-is search, Mv = M v and the rows J v in row_v, con_z.  All but qacc are in d.primal.  con_y[TURN, k] holds the values
-of contact k along its turns, rotations about normal and tangents (dimensions 4 and 6).
+is search, Mv = M v and the rows J v in row_v, con_z.  All but qacc are in d.primal.  con_y[ANGULAR, k] holds the values
+of contact k about its rotation axes, the normal and tangents (dimensions 4 and 6).
 Source: Rockafellar, Monotone operators and the proximal point algorithm (1976); Acary and Brogliato, Numerical Methods
     for Nonsmooth Dynamical Systems (2008), sec. 13.7, Tresca friction as a fixed point on the bound.
 """
@@ -24,7 +24,7 @@ from featherlane.engine.solver.primal.line_search import cost_slope, line_terms,
 from featherlane.engine.solver.primal.primal_dual import INEXACT, set_direction, solve_with_moving_bounds
 from featherlane.engine.solver.primal.problem import advance_rows, evaluate, replace_rows
 from featherlane.engine.solver.rows.contacts import contact_forces
-from featherlane.engine.solver.rows.rows import TURN
+from featherlane.engine.solver.rows.rows import ANGULAR
 from featherlane.engine.solver.vectors import replace_vector
 
 STRICT = 1e-8  # of the start's slope: the line search of a Tresca step ends there
@@ -52,8 +52,8 @@ def try_step(m, d, live):
     for k in range(d.ncon_slot[0]):
         d.primal.con_y[k], d.primal.con_z[k] = step_and_keep(live, d.primal.con_y[k], d.primal.con_z[k])
         if d.con_dim[k] > 3:
-            y, y_before = step_and_keep(live, d.primal.con_y[TURN, k], d.primal.con_z[TURN, k])
-            d.primal.con_y[TURN, k], d.primal.con_z[TURN, k] = y, y_before
+            y, y_before = step_and_keep(live, d.primal.con_y[ANGULAR, k], d.primal.con_z[ANGULAR, k])
+            d.primal.con_y[ANGULAR, k], d.primal.con_z[ANGULAR, k] = y, y_before
 
 
 @kernel
@@ -112,7 +112,8 @@ def proximal_step(m, d, live, residual):
 def store_solution(m, d, solved, proximal):
     """Stores the point in coulomb.good in the `solved` worlds, and contact forces in coulomb.force in `proximal` ones.
 
-    coulomb.force has the proximal forces of the next problem along normal and tangents, and moments along the turns.
+    coulomb.force has the proximal forces of the next problem along normal and tangents, and moments about the rotation
+    axes.
     """
     replace_vector(m, solved, d.qacc, d.coulomb.good)
     if any_(proximal):
@@ -120,7 +121,7 @@ def store_solution(m, d, solved, proximal):
             forces, moments = contact_forces(m, d, k)
             d.coulomb.force[k] = where(proximal, forces, d.coulomb.force[k])
             if d.con_dim[k] > 3:
-                d.coulomb.force[TURN, k] = where(proximal, moments, d.coulomb.force[TURN, k])
+                d.coulomb.force[ANGULAR, k] = where(proximal, moments, d.coulomb.force[ANGULAR, k])
 
 
 @kernel
@@ -131,4 +132,4 @@ def begin_proximal(m, d, chosen):
     for k in range(d.ncon_slot[0]):
         d.coulomb.force[k] = where(chosen, no_force, d.coulomb.force[k])
         if d.con_dim[k] > 3:
-            d.coulomb.force[TURN, k] = where(chosen, no_force, d.coulomb.force[TURN, k])
+            d.coulomb.force[ANGULAR, k] = where(chosen, no_force, d.coulomb.force[ANGULAR, k])

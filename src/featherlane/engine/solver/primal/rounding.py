@@ -13,15 +13,15 @@ acceleration may produce a gradient larger than all forces on other bodies, so t
 only Newton's method may leave a gradient that is not small, up to LARGE32: it stops if every component is at rounding
 level of its terms.  It continues from a gradient that is not small, and may accept the acceleration (accuracy.py).
 Names: f0: `metric_force`, force without constraints;  primal.Ma = M a;  con_y[k] = J a - aref of contact k along normal
-    and tangents, con_basis[k];  con_y[TURN, k]: along its turns, con_basis[TURN, k], of which the last two are 0 in
-    dimension 4;  con_wrench: forces on bodies.
+    and tangents, con_basis[k];  con_y[ANGULAR, k]: about its rotation axes, con_basis[ANGULAR, k], of which the last
+    two are 0 in dimension 4;  con_wrench: forces on bodies.
     primal.search = p, Mv = M p, and J p in row_v, con_z: a direction and its products.
     Entry e of a scalar row is row_J[e] at dof row_dof[e].
     con_body[k]: body that the contact force pushes, and the other one, 0 if it does not move; con_arm: contact point
     relative to the com of their trees.
-    `pyramid_forces`: (forces along the basis, cost); `turning_force`: (force along the normal, moments, cost) of a
-    pyramid's turning edges; `cone_forces`: (forces along the basis, s, cost), with s the moment over y of each turn.
-    scale: 1 / trace of M, of gap and gradient in comparisons with the tolerance.
+    `pyramid_forces`: (forces along the basis, cost); `angular_edges_force`: (force along the normal, moments, cost) of
+    a pyramid's angular edges; `cone_forces`: (forces along the basis, s, cost), with s the moment over y of each
+    rotation axis.  scale: 1 / trace of M, of gap and gradient in comparisons with the tolerance.
 """
 
 from featherlane.engine.prelude import *
@@ -30,8 +30,14 @@ from featherlane.engine.dynamics.inertia.metric import metric_force, metric_time
 from featherlane.engine.solver.primal.problem import advance_rows, compute_row_products, evaluate
 from featherlane.engine.solver.rows.contacts import cone_forces, pyramid_forces
 from featherlane.engine.solver.rows.laws import bounded_force
-from featherlane.engine.solver.rows.pyramid import turning_force
-from featherlane.engine.solver.rows.rows import TURN, clear_body_forces, other_arm, project_body_forces, pushed_body_arm
+from featherlane.engine.solver.rows.pyramid import angular_edges_force
+from featherlane.engine.solver.rows.rows import (
+    ANGULAR,
+    clear_body_forces,
+    other_arm,
+    project_body_forces,
+    pushed_body_arm,
+)
 from featherlane.engine.solver.vectors import dot_product
 
 SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32: up to this, a gradient is small
@@ -110,14 +116,14 @@ def absolute_contact_force(m, d, k):
     if has_pyramids(m):
         forces, _ = pyramid_forces(d, k, d.primal.con_y)
         forces = Vec3(forces[0], forces[0], forces[0])
-        if c.dim > 3:  # turning edges also push along the normal
-            normal_force, _, _ = turning_force(d, k, d.primal.con_y)
+        if c.dim > 3:  # angular edges also push along the normal
+            normal_force, _, _ = angular_edges_force(d, k, d.primal.con_y)
             forces = Vec3(forces[0] + normal_force, forces[1], forces[2])
             moments = Vec3(normal_force, normal_force, normal_force)
     else:
         forces, s, _ = cone_forces(m, d, k, d.primal.con_y)
         if c.dim > 3:
-            moments = s * d.primal.con_y[TURN, k]  # s: moment over y of each turn
+            moments = s * d.primal.con_y[ANGULAR, k]  # s: moment over y of each rotation axis
     # along the world's axes
     b0, b1, b2 = d.con_basis[k].rows
     if c.dim > 1:
@@ -125,7 +131,7 @@ def absolute_contact_force(m, d, k):
     else:
         forces = forces[0] * fabs(b0)  # the normal force is not negative
     if c.dim > 3:
-        b0, b1, b2 = d.con_basis[TURN, k].rows
+        b0, b1, b2 = d.con_basis[ANGULAR, k].rows
         moments = absolute_force(moments, b0, b1, b2)
     return forces, moments
 

@@ -91,7 +91,9 @@ def set_line_to_unconstrained(m, d):
 
 @kernel
 def start_between(m, d):
-    """Sets qacc, Ma and rows one Newton step from the last acceleration along the line to the unconstrained one.
+    """Sets qacc = a1 + t (a0 - a1), with a1 the last and a0 the unconstrained acceleration; also Ma and rows.
+
+    t = -g / h is one Newton step to the minimum of the cost along this line, from t = 0.
 
     If no row pushes, the step has length 1, and the start is exactly the unconstrained acceleration: in float32, the
     rounding of a sum would be a gradient above the tolerance, and cost an iteration.

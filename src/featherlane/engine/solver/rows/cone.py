@@ -1,7 +1,8 @@
 """The elliptic friction cone: a contact separates, sticks or slips.
 
-In the basis scaled by friction (n, mu_1 t_1, mu_2 t_2, and for dimensions 4 and 6 the turns mu_3 n, mu_4 t_1, mu_5 t_2)
-the directions other than n are equivalent.  With y = J a - aref and T = |(y_1, y_2, ..)| there are three zones,
+In the basis scaled by friction (n, mu_1 t_1, mu_2 t_2, and for dimensions 4 and 6 the rotation axes mu_3 n, mu_4 t_1,
+mu_5 t_2) the directions other than n are equivalent.  With y = J a - aref and T = |(y_1, y_2, ..)| there are three
+zones,
 
     separates  y_0 >= T           cost 0                        force 0
     sticks   D y_0 + Dt T <= 0    cost D y_0^2 / 2 + Dt T^2 / 2    force (-D y_0, -Dt y_i)
@@ -12,9 +13,9 @@ A slipping contact's force is on the cone |friction| = force along n.  Its secon
 semidefinite because T > y_0.  With p = (1, -y_i / T) and the projection Q orthogonal to y_i / T, it is
     E (p p^T + (1 - y_0 / T) Q).
 
-Names: con_y[k], con_y[TURN, k]: y along n and the tangents, and along the turns; con_z: J p of the step, in the same
-layout.  y, v: values along n; y_i, v_i: along the friction directions, all but n; T as above; D, Dt, E: con_D, con_Dt,
-con_slip.  In dimension 4 the last two turns, and values along them, are 0.
+Names: con_y[k], con_y[ANGULAR, k]: y along n and the tangents, and about the rotation axes; con_z: J p of the step, in
+the same layout.  y, v: values along n; y_i, v_i: along the friction directions, all but n; T as above; D, Dt, E: con_D,
+con_Dt, con_slip.  In dimension 4 the last two rotation axes, and values along them, are 0.
 Sums over the friction directions are yy = sum of y_i^2, yv = sum of y_i v_i, vv = sum of v_i^2.
 The law of Coulomb (coulomb.py) has functions of the same form; opt_contact_model selects between the two.
 Source: MuJoCo documentation, Computation, "Primal problem" and "Friction cones"; MuJoCo scales by mu as well, which the
@@ -24,7 +25,7 @@ Note:   a world without the contact has y = 0 and D = Dt = E = 0: it separates, 
 
 from featherlane.engine.prelude import *
 from featherlane.engine.solver.rows.coulomb import coulomb_force, coulomb_slope, coulomb_weights
-from featherlane.engine.solver.rows.rows import TURN, friction_dot, line_sums
+from featherlane.engine.solver.rows.rows import ANGULAR, friction_dot, line_sums
 
 # a step that turns the slip direction by less than this, squared, is exact to float32 resolution
 STRAIGHT = 1e-6
@@ -110,11 +111,11 @@ def cone_switch(d, k, a):
     u1, u2 = fma(a, v1, y1), fma(a, v2, y2)
     yy, yv, vv, uu = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2), fma(u1, u1, u2 * u2)
     if d.con_dim[k] > 3:
-        y_turn, v_turn = d.primal.con_y[TURN, k], d.primal.con_z[TURN, k]
-        u_turn = fma(a, v_turn, y_turn)
+        y_angular, v_angular = d.primal.con_y[ANGULAR, k], d.primal.con_z[ANGULAR, k]
+        u_angular = fma(a, v_angular, y_angular)
         for i in unrolled(range(3)):
-            yy, yv = fma(y_turn[i], y_turn[i], yy), fma(y_turn[i], v_turn[i], yv)
-            vv, uu = fma(v_turn[i], v_turn[i], vv), fma(u_turn[i], u_turn[i], uu)
+            yy, yv = fma(y_angular[i], y_angular[i], yy), fma(y_angular[i], v_angular[i], yv)
+            vv, uu = fma(v_angular[i], v_angular[i], vv), fma(u_angular[i], u_angular[i], uu)
     sticks, slips = cone_zone(d, k, y, sqrt(yy))
     sticks_then, slips_then = cone_zone(d, k, fma(a, v, y), sqrt(uu))
     # number of the masks `sticks` and `slips` that differ between both ends

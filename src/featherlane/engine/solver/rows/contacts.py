@@ -1,30 +1,30 @@
 """Sums over all contacts of a tile: cost, forces, derivatives along a line, and zone changes along a step.
 
-Each function has a loop for pyramids, one for their turns, and one for elliptic cones.  In a single loop, the two rarer
-cases would take registers from the loop for pyramids, which costs 3 % of a humanoid's step.
-con_basis[k], con_basis[TURN, k]: normal and tangents (n, mu_1 t_1, mu_2 t_2), turns; con_dim: number of directions, 1
-without friction, with turns above 3; con_D = 1 / R of the normal row and of all edges of a pyramid, con_Dt: of the
-friction rows of an elliptic cone.
-primal.con_y and con_z hold y = J a - aref and v = J p of each contact: con_y[k] along the basis, con_y[TURN, k] along
-its turns (rows.py); in dimension 4 those along the last two turns are 0.  primal.slot lists the contact slots in use:
-all, or those of worlds that a solver continues (`list_live_slots`).  a: step length.  con_wrench: forces on bodies.
-`one_sided_force(D, x)`: (force, cost) of a single row that only pushes; `cone_force`: (force along n, s, cost).
-A pyramid's turning edges join the normal with a turn: `turning_*` add their part.  The functions of one pyramid return
-(slope, curvature) over D.
+Each function has a loop for pyramids, one for their rotation axes, and one for elliptic cones.  In a single loop, the
+two rarer cases would take registers from the loop for pyramids, which costs 3 % of a humanoid's step.
+con_basis[k], con_basis[ANGULAR, k]: normal and tangents (n, mu_1 t_1, mu_2 t_2), rotation axes; con_dim: number of
+directions, 1 without friction, with rotation axes above 3; con_D = 1 / R of the normal row and of all edges of a
+pyramid, con_Dt: of the friction rows of an elliptic cone.
+primal.con_y and con_z hold y = J a - aref and v = J p of each contact: con_y[k] along the basis, con_y[ANGULAR, k]
+along its rotation axes (rows.py); in dimension 4 those about the last two rotation axes are 0.  primal.slot lists the
+contact slots in use: all, or those of worlds that a solver continues (`list_live_slots`).  a: step length.  con_wrench:
+forces on bodies.  `one_sided_force(D, x)`: (force, cost) of a single row that only pushes; `cone_force`: (force along
+n, s, cost).  A pyramid's angular edges are the normal plus and minus a rotation axis: `angular_edges_*` add their part.
+The functions of one pyramid return (slope, curvature) over D.
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.solver.rows.cone import cone_force, cone_slope, cone_switch
 from featherlane.engine.solver.rows.laws import one_sided_force, one_sided_switch
 from featherlane.engine.solver.rows.pyramid import (
+    angular_edges_force,
+    angular_edges_slope,
+    angular_edges_switch,
     pyramid_force,
     pyramid_slope,
     pyramid_switch,
-    turning_force,
-    turning_slope,
-    turning_switch,
 )
-from featherlane.engine.solver.rows.rows import TURN, add_contact_force, add_contact_moment
+from featherlane.engine.solver.rows.rows import ANGULAR, add_contact_force, add_contact_moment
 
 
 # ---- force and cost ------------------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ from featherlane.engine.solver.rows.rows import TURN, add_contact_force, add_con
 def pyramid_forces(d, k, con_y):
     """Returns (forces along normal and tangents of the basis, cost) of contact k with pyramidal friction.
 
-    The edges of its turns are not included (`turning_force`).
+    The edges of its rotation axes are not included (`angular_edges_force`).
     """
     contact = d.contact[k]
     if contact.dim > 1:
@@ -47,7 +47,8 @@ def pyramid_forces(d, k, con_y):
 def cone_forces(m, d, k, con_y):
     """Returns (forces along normal and tangents of the basis, s, cost) of contact k, an elliptic cone.
 
-    s: ratio of force to y, the same for all friction directions, so the moments along the turns are s con_y[TURN, k].
+    s: ratio of force to y, the same for all friction directions, so the moments about the rotation axes are s
+    con_y[ANGULAR, k].
     """
     if d.con_dim[k] > 1:
         normal_force, s, cost = cone_force(m, d, k, con_y)
@@ -61,14 +62,14 @@ def cone_forces(m, d, k, con_y):
 
 @kernel
 def add_contact_costs(m, d, con_y, cost):
-    """Returns cost plus the costs of all contacts at con_y."""
+    """Returns cost plus the sum over all contacts of their cost c(y) at y = con_y."""
     if has_pyramids(m):
         for k in range(d.ncon_slot[0]):
             _, contact_cost = pyramid_forces(d, k, con_y)
             cost = cost + contact_cost
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 3:
-                _, _, contact_cost = turning_force(d, k, con_y)
+                _, _, contact_cost = angular_edges_force(d, k, con_y)
                 cost = cost + contact_cost
     else:
         for k in range(d.ncon_slot[0]):
@@ -88,10 +89,10 @@ def add_basis_force(d, k, f):
 
 
 @kernel
-def add_turn_moments(d, k, moments):
-    """Adds moments on the pushed body, along the turns of contact k, to con_wrench of both bodies."""
-    turn0, turn1, turn2 = d.con_basis[TURN, k].rows
-    add_contact_moment(d, k, fma(moments[0], turn0, fma(moments[1], turn1, moments[2] * turn2)))
+def add_basis_moments(d, k, moments):
+    """Adds moments on the pushed body, about the rotation axes of contact k, to con_wrench of both bodies."""
+    axis0, axis1, axis2 = d.con_basis[ANGULAR, k].rows
+    add_contact_moment(d, k, fma(moments[0], axis0, fma(moments[1], axis1, moments[2] * axis2)))
 
 
 @kernel
@@ -104,34 +105,34 @@ def apply_contact_forces(m, d, cost):
             add_basis_force(d, k, forces)
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 3:
-                # turning edges also push along the normal
-                normal_force, moments, contact_cost = turning_force(d, k, d.primal.con_y)
+                # angular edges also push along the normal
+                normal_force, moments, contact_cost = angular_edges_force(d, k, d.primal.con_y)
                 cost = cost + contact_cost
                 add_contact_force(d, k, normal_force * d.con_basis[k].rows[0])
-                add_turn_moments(d, k, moments)
+                add_basis_moments(d, k, moments)
     else:
         for k in range(d.ncon_slot[0]):
             forces, s, contact_cost = cone_forces(m, d, k, d.primal.con_y)
             cost = cost + contact_cost
             add_basis_force(d, k, forces)
             if d.con_dim[k] > 3:
-                add_turn_moments(d, k, s * d.primal.con_y[TURN, k])
+                add_basis_moments(d, k, s * d.primal.con_y[ANGULAR, k])
     return cost
 
 
 @kernel
 def contact_forces(m, d, k):
-    """Returns (forces along the basis, moments along its turns) of contact k at primal.con_y."""
+    """Returns (forces along the basis, moments about its rotation axes) of contact k at primal.con_y."""
     moments = Vec3(zeros(3))
     if has_pyramids(m):
         forces, _ = pyramid_forces(d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
-            normal_force, moments, _ = turning_force(d, k, d.primal.con_y)
+            normal_force, moments, _ = angular_edges_force(d, k, d.primal.con_y)
             forces = Vec3(forces[0] + normal_force, forces[1], forces[2])
     else:
         forces, s, _ = cone_forces(m, d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
-            moments = s * d.primal.con_y[TURN, k]
+            moments = s * d.primal.con_y[ANGULAR, k]
     return forces, moments
 
 
@@ -151,7 +152,7 @@ def store_contact_forces(m, d):
 # ---- along a line --------------------------------------------------------------------------------------------------
 @kernel
 def add_contact_slopes(m, d, a, g, h):
-    """Returns (g, h) plus the first and second derivative of the cost of all contacts at step length a."""
+    """Returns (g, h) plus first and second derivative by the step length a of all contacts' cost at con_y + a con_z."""
     if has_pyramids(m):
         for e in range(d.primal.nslot[0]):
             k = d.primal.slot[e]
@@ -160,7 +161,7 @@ def add_contact_slopes(m, d, a, g, h):
         for e in range(d.primal.nslot[0]):
             k = d.primal.slot[e]
             if d.con_dim[k] > 3:
-                slope, curvature = turning_slope(d, k, a)
+                slope, curvature = angular_edges_slope(d, k, a)
                 g, h = fma(d.con_D[k], slope, g), fma(d.con_D[k], curvature, h)
     else:
         for e in range(d.primal.nslot[0]):
@@ -191,10 +192,10 @@ def add_contact_rounding(m, d, reach, terms):
                 v_friction, y_friction = v_friction + fabs(v[i]), y_friction + fabs(y[i])
                 y_then = y_then + fabs(fma(reach, v[i], y[i]))
         if c.dim > 3:
-            y_turn, v_turn = d.primal.con_y[TURN, k], d.primal.con_z[TURN, k]
+            y_angular, v_angular = d.primal.con_y[ANGULAR, k], d.primal.con_z[ANGULAR, k]
             for i in unrolled(range(3)):
-                v_friction, y_friction = v_friction + fabs(v_turn[i]), y_friction + fabs(y_turn[i])
-                y_then = y_then + fabs(fma(reach, v_turn[i], y_turn[i]))
+                v_friction, y_friction = v_friction + fabs(v_angular[i]), y_friction + fabs(y_angular[i])
+                y_then = y_then + fabs(fma(reach, v_angular[i], y_angular[i]))
         # neither an edge nor a cone pushes if y_0 >= sum of |y_i|
         pushes = (y[0] < y_friction) | (fma(reach, v[0], y[0]) < y_then)
         D = c.D
@@ -223,7 +224,7 @@ def count_contact_switches(m, d, a):
         elif has_pyramids(m):
             n = pyramid_switch(y, v, a)
             if c.dim > 3:
-                n = n + turning_switch(d, k, a)
+                n = n + angular_edges_switch(d, k, a)
         else:
             n = cone_switch(d, k, a)
         total = total + where(c.D > 0.0, n, 0.0)

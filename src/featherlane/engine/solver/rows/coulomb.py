@@ -11,9 +11,9 @@ which lifts sliding bodies.  Here the normal row is a spring and damper that fri
 The law is not the gradient of a cost: d f_i / d y_0 = D y_i / T while it slips, but d f_0 / d y_i = 0.  With the bound
 f_0 fixed it is the gradient of a convex cost (Tresca friction).  The weights below are its second derivative, with the
 bound of the current point.
-Names: con_y[k], con_y[TURN, k]: y along n and the tangents, and along the turns; con_z: J p of the step, in the same
-layout.  y, v: values along n; y_i, v_i: along the friction directions, all but n; T as above; D, Dt: con_D, con_Dt;
-f_0: the bound.
+Names: con_y[k], con_y[ANGULAR, k]: y along n and the tangents, and about the rotation axes; con_z: J p of the step, in
+the same layout.  y, v: values along n; y_i, v_i: along the friction directions, all but n; T as above; D, Dt: con_D,
+con_Dt; f_0: the bound.
 Sums over the friction directions are yy = sum of y_i^2, yv = sum of y_i v_i, vv = sum of v_i^2.  coulomb.zone[k] holds
 the solver's linear model: w in its place of n, and the slip direction t in those of the friction directions.
 The solver (primal/primal_dual.py) adds the change of the bound.  It searches along a line with the forces of its linear

@@ -1,15 +1,16 @@
 """The pyramidal friction cone: edges n + mu_i t_i and n - mu_i t_i, which can only push and share one D.
 
-In the contact's basis (n, mu_1 t_1, mu_2 t_2, and for dimensions 4 and 6 the turns mu_3 n, mu_4 t_1, mu_5 t_2) with
-y = J a - aref, the edges are y_0 + y_i and y_0 - y_i, and the cost is D / 2 times the squares of their negative parts.
-con_y[k] has y along n and the tangents, con_y[TURN, k] along the turns; con_z has v = J p of a step in the same layout.
-Turns have separate functions, so that contacts of dimension 3, the most frequent ones, are not slowed down.
+In the contact's basis (n, mu_1 t_1, mu_2 t_2, and for dimensions 4 and 6 the rotation axes mu_3 n, mu_4 t_1, mu_5 t_2)
+with y = J a - aref, the edges are y_0 + y_i and y_0 - y_i, and the cost is D / 2 times the squares of their negative
+parts.  con_y[k] has y along n and the tangents, con_y[ANGULAR, k] about the rotation axes; con_z has v = J p of a step
+in the same layout.  Rotation axes have separate functions, so that contacts of dimension 3, the most frequent ones, are
+not slowed down.
 Source: MuJoCo documentation, Computation, "Friction cones".
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.solver.rows.laws import one_sided_switch, one_sided_weight
-from featherlane.engine.solver.rows.rows import TURN
+from featherlane.engine.solver.rows.rows import ANGULAR
 
 
 # ---- force and cost ------------------------------------------------------------------------------------------------
@@ -41,9 +42,9 @@ def edge_pair_force(D, y, u):
 
 
 @kernel
-def turning_force(d, k, con_y):
-    """Returns (force along n, moments along the turns, cost) of the turning edges of contact k."""
-    D, y, u = d.con_D[k], con_y[k][0], con_y[TURN, k]  # u: y along the turns
+def angular_edges_force(d, k, con_y):
+    """Returns (force along n, moments about the rotation axes, cost) of the angular edges of contact k."""
+    D, y, u = d.con_D[k], con_y[k][0], con_y[ANGULAR, k]  # u: y about the rotation axes
     force, moment0, cost = edge_pair_force(D, y, u[0])
     moment1, moment2 = 0.0, 0.0
     if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
@@ -62,9 +63,10 @@ def add_push_slope(x, v, g, h):
 
 @kernel
 def pyramid_slope(d, k, a):
-    """Returns (first, second derivative along the step, over D) of the cost of contact k's edges at step length a.
+    """Returns (g, h), first and second derivative by the step length a of contact k's cost over D: edges n +- t_i.
 
-    Without friction, they are those of its single row.  Turning edges are not included.
+    g = sum of x v, h = sum of v^2 over the edges with x < 0, x = J (qacc + a p) - aref and v = J p of an edge.  Without
+    friction, they are those of its single row.  Angular edges are not included.
     """
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
@@ -79,18 +81,18 @@ def pyramid_slope(d, k, a):
 
 
 @kernel
-def turning_slope(d, k, a):
-    """Returns (first, second derivative, over D) of the cost of the turning edges at step length a."""
+def angular_edges_slope(d, k, a):
+    """Returns (g, h) of `pyramid_slope` for the angular edges: n +- rotation axis i."""
     y = fma(a, d.primal.con_z[k][0], d.primal.con_y[k][0])
     v = d.primal.con_z[k][0]
-    v_turn = d.primal.con_z[TURN, k]
-    y_turn = fma(a, v_turn, d.primal.con_y[TURN, k])
-    g, h = add_push_slope(y + y_turn[0], v + v_turn[0], g=0.0, h=0.0)
-    g, h = add_push_slope(y - y_turn[0], v - v_turn[0], g, h)
+    v_angular = d.primal.con_z[ANGULAR, k]
+    y_angular = fma(a, v_angular, d.primal.con_y[ANGULAR, k])
+    g, h = add_push_slope(y + y_angular[0], v + v_angular[0], g=0.0, h=0.0)
+    g, h = add_push_slope(y - y_angular[0], v - v_angular[0], g, h)
     if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
         for i in unrolled(range(1, 3)):
-            g, h = add_push_slope(y + y_turn[i], v + v_turn[i], g, h)
-            g, h = add_push_slope(y - y_turn[i], v - v_turn[i], g, h)
+            g, h = add_push_slope(y + y_angular[i], v + v_angular[i], g, h)
+            g, h = add_push_slope(y - y_angular[i], v - v_angular[i], g, h)
     return g, h
 
 
@@ -102,15 +104,17 @@ def pyramid_switch(y, v, a):
 
 
 @kernel
-def turning_switch(d, k, a):
-    """Returns how many turning edges start or stop pushing along the step of length a."""
+def angular_edges_switch(d, k, a):
+    """Returns how many angular edges start or stop pushing along the step of length a."""
     y, v = d.primal.con_y[k][0], d.primal.con_z[k][0]
-    y_turn, v_turn = d.primal.con_y[TURN, k], d.primal.con_z[TURN, k]
-    n = one_sided_switch(y + y_turn[0], v + v_turn[0], a) + one_sided_switch(y - y_turn[0], v - v_turn[0], a)
+    y_angular, v_angular = d.primal.con_y[ANGULAR, k], d.primal.con_z[ANGULAR, k]
+    n = one_sided_switch(y + y_angular[0], v + v_angular[0], a) + one_sided_switch(
+        y - y_angular[0], v - v_angular[0], a
+    )
     if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
         for i in unrolled(range(1, 3)):
-            plus = one_sided_switch(y + y_turn[i], v + v_turn[i], a)
-            n = n + (plus + one_sided_switch(y - y_turn[i], v - v_turn[i], a))
+            plus = one_sided_switch(y + y_angular[i], v + v_angular[i], a)
+            n = n + (plus + one_sided_switch(y - y_angular[i], v - v_angular[i], a))
     return n
 
 
@@ -131,13 +135,13 @@ def pyramid_weights(D, y):
 
 
 @kernel
-def turning_weights(d, k):
-    """Returns (c, w) of the turning edges: c_i is the weight of n with turn i, w_i that of turn i with itself.
+def angular_edges_weights(d, k):
+    """Returns (c, w) of the angular edges: c_i: weight of n with axis i, w_i: of axis i with itself.
 
-    See `pyramid_weights`.  The turning edges add the sum of w_i to the weight of n with itself.
+    See `pyramid_weights`.  The angular edges add the sum of w_i to the weight of n with itself.
     """
-    D, y, u = d.con_D[k], d.primal.con_y[k][0], d.primal.con_y[TURN, k]  # u: y along the turns
-    # plus, minus: D of the edges n + turn i, n - turn i that push, else 0
+    D, y, u = d.con_D[k], d.primal.con_y[k][0], d.primal.con_y[ANGULAR, k]  # u: y about the rotation axes
+    # plus, minus: D of the edges n + axis i and n - axis i that push, else 0
     plus0 = one_sided_weight(D, y + u[0])
     minus0 = one_sided_weight(D, y - u[0])
     plus1, minus1, plus2, minus2 = zeros(4)
@@ -155,6 +159,6 @@ def smallest_edge(d, k):
     y = d.primal.con_y[k]
     largest = fmax(fabs(y[1]), fabs(y[2]))
     if d.con_dim[k] > 3:
-        u = fabs(d.primal.con_y[TURN, k])
+        u = fabs(d.primal.con_y[ANGULAR, k])
         largest = fmax(largest, fmax(u[0], fmax(u[1], u[2])))
     return y[0] - largest

@@ -6,14 +6,15 @@ point.  With w_b the spatial motion of body b at its tree's com, and r the conta
     J v = u . (l_2 + a_2 x r_2 - l_1 - a_1 x r_1),       w_b = sum over dofs i above b of S_i v_i = (a, l).
 
 So J v costs one pass over the tree and a few products per contact, J^T f one force per contact and one pass back.  A
-contact stores its position and frame.  Its basis is (n, mu_1 t_1, mu_2 t_2); in dimensions 4 and 6 turns
-follow, u . (a_2 - a_1) for u = mu_3 n and for (mu_4 t_1, mu_5 t_2).  The edges of a pyramid are the normal plus or
-minus each of the others.
+contact stores its position and frame.  Its basis is (n, mu_1 t_1, mu_2 t_2); in dimensions 4 and 6
+rotation axes follow, for torsional and rolling friction: u . (a_2 - a_1) for u = mu_3 n and for (mu_4 t_1, mu_5 t_2).
+The edges of a pyramid are the normal plus or minus each of the others.
 
 Names
     x[k]         values along the basis of contact k, three per slot, for x = con_basis, primal.con_y, con_z, con_warm.
-                 x[TURN, k]: those along its turns, in memory row nconmax + k, after those of all slots.  Dimension 4
-                 has only the first turn: the other two are zero vectors, and values along them are 0
+                 x[ANGULAR, k]: those about its rotation axes, in memory row nconmax + k, after those of all slots.
+                 Dimension 4 has only the first rotation axis: the other two are zero vectors, and values along them are
+                 0
     con_body[k]  the pushed body, on which the contact force along n acts, and the other body, which gets the opposite
                  force; the other one is 0 if it cannot move.  con_arm[k, 0], con_arm[k, 1]: contact point relative to
                  the com of their trees
@@ -28,7 +29,7 @@ Source: MuJoCo documentation, Computation, "Constraint model"; Featherstone, RBD
 
 from featherlane.engine.prelude import *
 
-TURN = 1  # x[TURN, k]: the values of contact k along its turns, in con_basis, primal.con_* and coulomb.*
+ANGULAR = 1  # x[ANGULAR, k]: the values of contact k about its rotation axes, in con_basis, primal.con_* and coulomb.*
 
 # values of body_reached; 0: no contact acts on the body or below it
 PAIRED = 1  # only contacts between two bodies of one tree do, which are no body stiffness (within_tree.py)
@@ -58,11 +59,11 @@ def store_arm(m, d, k, side, b):
 
 @kernel
 def basis_value(d, y, k, c):
-    """Returns the value of y along basis vector c of contact k: 0 to 2 are (n, t_1, t_2), 3 to 5 the turns.
+    """Returns the value of y along basis vector c of contact k: 0 to 2 are (n, t_1, t_2), 3 to 5 the rotation axes.
 
     y: primal.con_y, con_z or con_warm.
     """
-    # three values per row: row k has those along normal and tangents, row nconmax + k those along the turns
+    # three values per row: row k has those along normal and tangents, row nconmax + k those about the rotation axes
     return flat(y)[3 * k + c if c < 3 else 3 * (d.nconmax + k) + c - 3]
 
 
@@ -75,7 +76,7 @@ def friction_dot(d, k, x, y):
     a, b = x[k], y[k]
     s = fma(a[1], b[1], a[2] * b[2])
     if d.con_dim[k] > 3:
-        a, b = x[TURN, k], y[TURN, k]
+        a, b = x[ANGULAR, k], y[ANGULAR, k]
         s = fma(a[0], b[0], fma(a[1], b[1], fma(a[2], b[2], s)))
     return s
 
@@ -90,17 +91,17 @@ def line_sums(d, k, a):
     y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
     yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
     if d.con_dim[k] > 3:
-        v_turn = d.primal.con_z[TURN, k]
-        y_turn = fma(a, v_turn, d.primal.con_y[TURN, k])
+        v_angular = d.primal.con_z[ANGULAR, k]
+        y_angular = fma(a, v_angular, d.primal.con_y[ANGULAR, k])
         for i in unrolled(range(3)):
-            yi, vi = y_turn[i], v_turn[i]
+            yi, vi = y_angular[i], v_angular[i]
             yy, yv, vv = fma(yi, yi, yy), fma(yi, vi, yv), fma(vi, vi, vv)
     return y, v, yy, yv, vv
 
 
 @kernel
-def store_turns(d, k, sign):
-    """Stores the basis of contact k's turns in con_basis[TURN, k]: sign times (mu_3 n, mu_4 t_1, mu_5 t_2).
+def store_angular_basis(d, k, sign):
+    """Stores the basis of contact k's rotation axes in con_basis[ANGULAR, k]: sign times (mu_3 n, mu_4 t_1, mu_5 t_2).
 
     Dimension 4 has only the spin about the normal.  sign: -1 if the basis is reversed, else 1.
     """
@@ -110,7 +111,7 @@ def store_turns(d, k, sign):
     rolls = zeros(6)  # two rows: the rolls about both tangents
     if c.dim > 4:
         rolls = join(sign * c.friction[3] * t1, sign * c.friction[4] * t2)
-    d.con_basis[TURN, k] = join(spin, rolls)
+    d.con_basis[ANGULAR, k] = join(spin, rolls)
 
 
 @kernel
@@ -141,8 +142,8 @@ def prepare_contacts(m, d):
     """Computes the fields of each contact slot that are constant during the iterations.
 
     Writes: con_body, con_arm (see the top of this file);
-            con_basis: (n, mu_1 t_1, mu_2 t_2) and turns, reversed if the first geom's body is the only one that moves;
-            body_reached[b] > 0 if a contact acts on b or below it: passes over the tree skip all other bodies;
+            con_basis: (n, mu_1 t_1, mu_2 t_2) and rotation axes, reversed if the first geom's body is the only one that
+            moves; body_reached[b] > 0 if a contact acts on b or below it: passes over the tree skip all other bodies;
             primal.slot, nslot: all slots.
     """
     for b in range(m.nbody):
@@ -171,7 +172,7 @@ def prepare_contacts(m, d):
         if c.dim > 1:
             flat(d.con_basis)[9 * k + 3 : 9 * k + 9] = join(sign * c.friction[0] * t1, sign * c.friction[1] * t2)
         if c.dim > 3:
-            store_turns(d, k, sign)
+            store_angular_basis(d, k, sign)
     list_slots(d)
 
 
@@ -209,13 +210,13 @@ def point_velocity(b, r, w):
 
 
 @kernel
-def compute_turn_rows(d, k, w, out):
-    """Computes out[TURN, k] = the rows of J v along contact k's turns, given the body motions w of v."""
+def compute_angular_rows(d, k, w, out):
+    """Computes out[ANGULAR, k] = the rows of J v about contact k's rotation axes, given the body motions w of v."""
     pushed, other = d.con_body[k, 0], d.con_body[k, 1]
     angular = w[pushed].angular
     if other > 0:
         angular = angular - w[other].angular
-    out[TURN, k] = d.con_basis[TURN, k] @ angular
+    out[ANGULAR, k] = d.con_basis[ANGULAR, k] @ angular
 
 
 @kernel
@@ -232,7 +233,7 @@ def relative_velocity(d, k, w):
 def compute_contact_rows(d, k, w, out):
     """Computes out[k] = the contact's rows of J v along n and the tangents, given the body motions w of v.
 
-    `compute_turn_rows` computes those along the turns.
+    `compute_angular_rows` computes those about the rotation axes.
     """
     velocity = relative_velocity(d, k, w)
     n, t1, t2 = d.con_basis[k].rows

@@ -67,7 +67,7 @@ class ProductWorlds(OwnWorlds):
     def prepared(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> Plan:
         """Returns the plan of such a pass, ready to run."""
         self.plans.prepare(width)
-        sizes = {"rate_lag": 0, "rate_steps": 1, "nslipmax": 0}
+        sizes = {"differences_p": 0, "rate_steps": 1, "nslipmax": 0}
         plan = self.kept(
             width,
             lambda: self.plan_of(

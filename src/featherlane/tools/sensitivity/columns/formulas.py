@@ -3,7 +3,7 @@
 A column has the derivatives by one coordinate c: positions by dof, velocities, activations, controls, generalized
 forces.  In the record p (records.py): dg of the residual g = M a + c - tau - J^T f, dp of the integrator's correction p
 (solution.py), dact of the next activations.
-rate_steps: 1 if derivatives of the next state are requested; rate_lag: 1 if the call provides dp in rest_p.
+rate_steps: 1 if derivatives of the next state are requested; differences_p: 1 if the call provides dp in rest_p.
 """
 
 from featherlane.engine.prelude import *
@@ -42,12 +42,12 @@ def finish_rates(m, d, p):
     # the sign of a zero may depend on the tile's other worlds
     for i in range(m.nv):
         p.dg[i] = p.dg[i] + 0.0
-        p.dp[i] = p.dp[i] + (p.rest_p[i] if p.rate_lag else 0.0)
+        p.dp[i] = p.dp[i] + (p.rest_p[i] if p.differences_p else 0.0)
 
 
 @kernel
 def position_rates(m, d, p, k):
-    """Computes columns dg and dp by the position of dof k."""
+    """Computes dg and dp by the position of dof k, with g = M a + c - tau - J^T f and p = M a - K a*."""
     position_column(m, d, p, k)  # dg and dp of the bodies' inertial forces; the next calls add terms to dg
     subtract_lift(m, d, p, k)  # gravity compensation
     subtract_fluid_position(m, d, p, k)
@@ -58,14 +58,14 @@ def position_rates(m, d, p, k):
     add_fastenings(m, d, p, k, POSITION)  # connects and welds
     p.dg[k] = p.dg[k] + p.dof_stiffness[k]  # forces on single dofs, of `dof_rates`
     add_position_column(m, d, p, k)  # contacts
-    # with rate_lag, `finish_rates` adds the differenced dp
-    if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
+    # with differences_p, `finish_rates` adds the differenced dp
+    if m.opt_integrator == IMPLICITFAST and not p.differences_p:
         add_free_body(m, d, p, k, by_velocity=0)  # dp: gyroscopic part of K of single free bodies
 
 
 @kernel
 def velocity_rates(m, d, p, k):
-    """Computes columns dg and dp by the velocity of dof k."""
+    """Computes dg and dp by the velocity of dof k, with g = M a + c - tau - J^T f and p = M a - K a*."""
     # the terms of `position_rates`, without forces that do not depend on the velocity
     velocity_column(m, d, p, k)
     p.dg[k] = p.dg[k] + p.dof_net_damping[k]  # forces on single dofs, of `dof_rates`
@@ -74,10 +74,10 @@ def velocity_rates(m, d, p, k):
     add_tendon_velocity_column(m, d, p, k)
     add_fastenings(m, d, p, k, VELOCITY)
     add_velocity_column(m, d, p, k, accelerates=0)  # contacts
-    # only the next state needs dp; with rate_lag, `finish_rates` adds the differenced dp
-    if is_implicit(m) and p.rate_steps and not p.rate_lag:
-        # dp = -dK a* = -h dof_lag_damping, with K = M + h (slope of the dampers' forces)
-        p.dp[k] = -(timestep(m) * p.dof_lag_damping[k])
+    # only the next state needs dp; with differences_p, `finish_rates` adds the differenced dp
+    if is_implicit(m) and p.rate_steps and not p.differences_p:
+        # dp = -dK a* = -h dof_implicit_damping, with K = M + h (slope of the dampers' forces)
+        p.dp[k] = -(timestep(m) * p.dof_implicit_damping[k])
         if m.opt_integrator == IMPLICITFAST:
             add_free_body(m, d, p, k, by_velocity=1)
 

@@ -4,7 +4,7 @@ A rotation by dr in the body's axes changes the rotation vector x by dexp^-1_x d
 (k, c, e) has the force -s(|x|) x, s(r) = k + c r + e r^2.  A limit has the Jacobian -a, a the axis of the rotation.
 
 p is the record of derivatives (records.py): p.dg, the derivative of the residual, that is of minus the spring's force;
-p.ten_bend, the derivative of the row of a limit's Jacobian.  ball_deflection: x, from the spring's rest;
+p.dJ, the derivative of the row of a limit's Jacobian.  ball_deflection: x, from the spring's rest;
 has_coefficients: mask of worlds with a spring; rotation_rate(x, dr) = dexp^-1_x dr.
 """
 
@@ -44,11 +44,11 @@ def add_vector_spring(m, d, p, i):
 
 
 @kernel
-def set_ball_bend(m, d, p, j, k):
-    """ten_bend <- -da, the derivative of the row of ball j's limit by the position of dof k of this ball."""
+def set_ball_dJ(m, d, p, j, k):
+    """p.dJ <- -da, the derivative of the row of ball j's limit by the position of dof k of this ball."""
     dofadr, qposadr = m.jnt_dofadr[j], m.jnt_qposadr[j]
     q = Quat(d.qpos[qposadr : qposadr + 4]).unit
     half = 0.5 * unit3(k - dofadr)
     dq = q @ Quat(0.0, half.x, half.y, half.z)  # dq = q (0, dr) / 2 for the unit rotation dr
     _, (da, _) = split_tangents(ball_axis_angle(seed(q, dq)), 1)
-    p.ten_bend[dofadr : dofadr + 3] = -Vec3(da)
+    p.dJ[dofadr : dofadr + 3] = -Vec3(da)

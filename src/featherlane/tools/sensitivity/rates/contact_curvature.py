@@ -4,14 +4,14 @@ C[k] is a 6 x 6 matrix over the directions of the basis: 0 normal, 1 and 2 tange
 stores it as slot_curvature[k, row], rows of six.  y = J a - aref in this basis is primal.con_y: con_y[k] has the first
 three components, and basis_value(d, con_y, k, i) is component i of all six.  con_D is D of the normal, 0 in worlds
 without the contact.  con_dim > 3: torsional or rolling friction, with all three rotations.
-Imported: pyramid_weights and turning_weights, entries of C for a pyramid; cone_weights, (w, e, q, b) of
+Imported: pyramid_weights and angular_edges_weights, entries of C for a pyramid; cone_weights, (w, e, q, b) of
 `_set_cone_curvature`, and 1 / |y_f|; slip_rate, (mask of slipping, D / |y_f|), y_f the part of y along friction.
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.solver.rows.cone import cone_weights
 from featherlane.engine.solver.rows.coulomb import slip_rate
-from featherlane.engine.solver.rows.pyramid import pyramid_weights, turning_weights
+from featherlane.engine.solver.rows.pyramid import angular_edges_weights, pyramid_weights
 from featherlane.engine.solver.rows.rows import basis_value
 
 
@@ -35,12 +35,12 @@ def _set_pyramid_curvature(d, p, k):
     _set_entry(p, k, 0, 2, normal_2)
     _set_entry(p, k, 2, 2, own_2)
     if d.con_dim[k] > 3:
-        # each pushing edge n +- turn adds D to the entry (turn, turn) and the same D to (normal, normal)
-        normal_turns, own_turns = turning_weights(d, k)
+        # each pushing edge n +- axis adds D to the entry (axis, axis) and the same D to (normal, normal)
+        normal_axes, own_axes = angular_edges_weights(d, k)
         for i in range(3):
-            _set_entry(p, k, 0, 3 + i, normal_turns[i])
-            _set_entry(p, k, 3 + i, 3 + i, own_turns[i])
-            normal = normal + own_turns[i]
+            _set_entry(p, k, 0, 3 + i, normal_axes[i])
+            _set_entry(p, k, 3 + i, 3 + i, own_axes[i])
+            normal = normal + own_axes[i]
     _set_entry(p, k, 0, 0, normal)
 
 

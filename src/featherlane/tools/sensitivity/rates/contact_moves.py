@@ -19,7 +19,7 @@ a displaced pose may list the same contacts in other slots: slot_at[k] is the sl
                               and rotation of the frame (rows 4 to 6); body 1 is fixed, body 2 moves
     slot_spin[k]              spin of the frame about its normal, for each axis of a rotation of the whole scene
 Imported: moving_body(m, b), b or 0 if body b cannot move; frame_of(n), the frame of a normal n by the world's axes;
-turning_tangent(n, t), the vector whose product with a rotation is the spin of this frame about n; collision, contacts
+spin_of_frame(n, t), the vector whose product with a rotation is the spin of this frame about n; collision, contacts
 d.con_* at the poses geom_xpos and geom_xmat.  con_present: 1 in worlds that have the detected contact.
 Bodies 1 and 2 of a slot are slot_carrier[k, 0] and [k, 1].  A slot without a candidate pair (NO_CANDIDATE) has a
 contact that the caller gave: it is not detected, and does not move.
@@ -27,7 +27,7 @@ contact that the caller gave: it is not detected, and does not move.
 
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.collision import collision
-from featherlane.engine.collision.frame import frame_of, turning_tangent
+from featherlane.engine.collision.frame import frame_of, spin_of_frame
 from featherlane.engine.collision.user_contacts import NO_CANDIDATE
 from featherlane.engine.solver.rows.rows import moving_body
 from featherlane.engine.spatial.motion import at_point
@@ -144,13 +144,13 @@ def _find_slots(d, p, n):
 
 
 @kernel
-def _arm(m, d, p, k, place):
-    """Returns the arm of contact k's point from the com of the tree of body 1 (place 0) or body 2 (place 1) [m].
+def _arm(m, d, p, k, side):
+    """Returns the arm of contact k's point from the com of the tree of body 1 (side 0) or body 2 (side 1) [m].
 
     The point is midway between its positions at both displaced poses.
     """
     point = 0.5 * (p.slot_lower[k].position + p.slot_upper[k].position)
-    return point - d.subtree_com[m.body_rootid[p.slot_carrier[k, place]]]
+    return point - d.subtree_com[m.body_rootid[p.slot_carrier[k, side]]]
 
 
 @kernel
@@ -247,7 +247,7 @@ def _store_lower(d, p, k):
 
 
 @kernel
-def _frame_turn(p, k, scale):
+def _frame_rotation(p, k, scale):
     """Returns the rotation of the frame from the lower pose to the upper one, times the scale.
 
     It is half the sum of e x de over the axes e of the frame, since de = rotation x e.
@@ -293,9 +293,9 @@ def _follows_normal(p, k):
 
 @kernel
 def _set_spins(m, d, p, n):
-    """slot_spin <- spin of frames between moving bodies about their normals, relative to a turn of the whole scene.
+    """slot_spin <- spin of frames between moving bodies about their normals, relative to a rotation of the whole scene.
 
-    A frame that turned with the scene would spin by the normal's component of the rotation, which is subtracted.
+    A frame that rotated with the scene would spin by the normal's component of the rotation, which is subtracted.
     n: number of slots of the worlds' own pose.
     """
     strays = 0  # 1: some world has tangents that do not follow from their normal
@@ -304,7 +304,7 @@ def _set_spins(m, d, p, n):
         if _pair_moves(m, p, k):
             normal, tangent, _ = p.slot_own[k].orientation.rows
             if p.slot_cand[k] != NO_CANDIDATE:  # the frame of a contact given by the caller does not turn
-                spin = turning_tangent(normal, tangent)  # valid for tangents that follow from the normal
+                spin = spin_of_frame(normal, tangent)  # valid for tangents that follow from the normal
                 strays = 1 if any_(not_(_follows_normal(p, k))) else strays
             spin = spin - normal  # minus the normal's component of the rotation
         p.slot_spin[k] = spin
@@ -322,7 +322,7 @@ def _difference_spins(m, d, p, n):
             if _pair_moves(m, p, k) and p.slot_at[k] >= 0 and p.slot_cand[k] != NO_CANDIDATE:
                 scale, normal = _store_lower(d, p, k), _normal(p, k)
                 entry = 3 * k + axis  # 3 entries for each contact
-                spin = dot(normal, _frame_turn(p, k, scale)) - normal[axis]
+                spin = dot(normal, _frame_rotation(p, k, scale)) - normal[axis]
                 flat(p.slot_spin)[entry] = where(_follows_normal(p, k), flat(p.slot_spin)[entry], spin)
 
 
@@ -337,7 +337,7 @@ def _set_column(m, d, p, k, axis, scale):
     c1, c2 = body_constant(m, body1), body_constant(m, body2)
     upper, lower = p.slot_upper[k], p.slot_lower[k]
     dist, pos = (upper.dist - lower.dist) * scale, scale * (upper.position - lower.position)
-    rotation = _frame_turn(p, k, scale)
+    rotation = _frame_rotation(p, k, scale)
     # body 1 carries the contact along with motion1.  The rest is due to the motion of body 2 relative to body 1: its
     # angular part is that of (c_2 - c_1) T, hence the division by c_2 - c_1; its linear part at the contact is u
     motion1 = at_point(_along_axis(axis, c1), _arm(m, d, p, k, 0))

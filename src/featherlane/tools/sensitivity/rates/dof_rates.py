@@ -5,7 +5,7 @@ D = 1 / (A (1 / d - 1)), with A a constant estimate of J M^-1 J^T.
 
 The record p (records.py) has for each dof the diagonal entries of the derivatives of the residual
 g = M a + c - tau - J^T f: dof_stiffness by position, dof_net_damping by velocity, dof_curvature by acceleration;
-dof_lag_damping is that of the integrator's damping (solution.py), divided by -h.
+dof_implicit_damping is that of the integrator's damping (solution.py), divided by -h.
 Row k of a single dof: row_dof is the dof, row_id the joint of a limit, row_D is D, 0 in worlds without the row, and
 [row_lo, row_hi] the range of its force.
 jvp(f, "x") returns (value of f, its derivative by x): [1] is the derivative.
@@ -94,11 +94,14 @@ def _add_rows(m, d, p):
 
 @kernel
 def dof_rates(m, d, p):
-    """Computes the diagonal rates of the residual: dof_stiffness, dof_net_damping, dof_lag_damping, dof_curvature."""
+    """Computes derivatives of forces on single dofs: -df/dq, -df/dv, d(damping a*)/dv and -df/da of the residual.
+
+    Writes: dof_stiffness, dof_net_damping, dof_implicit_damping, dof_curvature (in this order).
+    """
     for i in range(m.nv):
         p.dof_stiffness[i] = 0.0
         p.dof_net_damping[i] = 0.0
-        p.dof_lag_damping[i] = 0.0
+        p.dof_implicit_damping[i] = 0.0
         p.dof_curvature[i] = 0.0
     if not (m.opt_disableflags & DISABLE_SPRING):
         for j in range(m.njnt):
@@ -108,7 +111,7 @@ def dof_rates(m, d, p):
         for i in range(m.nv):
             p.dof_net_damping[i] = -_joint_damper(m, d, i)[1]
             # the derivative by v of the integrator's damping rate, times the integrator's acceleration a*
-            p.dof_lag_damping[i] = _joint_damping_rate(m, d, i)[1] * d.qacc_step[i]
+            p.dof_implicit_damping[i] = _joint_damping_rate(m, d, i)[1] * d.qacc_step[i]
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         _add_motors(m, d, p)
     _add_rows(m, d, p)

@@ -12,26 +12,26 @@ For a body beyond dof k, with V, A its velocity and acceleration and v the veloc
 
 Coordinates of derivatives are POSITION, VELOCITY or ACCELERATION of one dof.  `changes` of a body are the tuple
 (displacement, dV, dA) for a unit of the coordinate, motions at the com of the body's tree.  An error is 3 rows: the
-anchors' distance, and for welds also the rotation.  In the record p (records.py), dof_carried = zeta and dof_rate = w
+anchors' distance, and for welds also the rotation.  In the record p (records.py), dof_zeta = zeta and dof_w = w
 of each dof, and the column dg has the derivatives of M a + c - tau - J^T f.  cvel = V and cacc = A of each body.
 
-Imported: anchor, the point of equality e on side 0 or 1, and fastened_body, the body there; weld_turn, (R, turn,
+Imported: anchor, the point of equality e on side 0 or 1, and fastened_body, the body there; weld_rotation_error, (R, q,
 scale) of a weld: frame of its rotation error, the error as a quaternion q, torquescale, so that the error is
-scale vec(q); half_turn, anchor_motion and turn_motion, the rates of vec(q), of a point and of the rotation error;
-reference, (K, B); impedance, d at r; add_moved_force, which adds to a row of dofs the change of a wrench's generalized
-forces, from its point, force and moment with their changes.
+scale vec(q); quaternion_vector_rate, anchor_motion and rotation_error_motion, the rates of vec(q), of a point and of
+the rotation error; reference, (K, B); impedance, d at r; add_moved_force, which adds to a row of dofs the change of a
+wrench's generalized forces, from its point, force and moment with their changes.
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.equality import (
-    Turn,
+    RotationError,
     anchor,
     anchor_motion,
     fastened_body,
-    half_turn,
     is_fastening,
-    turn_motion,
-    weld_turn,
+    quaternion_vector_rate,
+    rotation_error_motion,
+    weld_rotation_error,
 )
 from featherlane.engine.constraint.impedance import impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.tools.sensitivity.rates.paths import add_moved_force, before_joint, is_before
@@ -48,7 +48,7 @@ def _vector(q):
 @kernel
 def _body_changes(m, d, p, b, k, by):
     """Returns (displacement, dV, dA) of body b for a unit of dof k's position, velocity or acceleration `by`."""
-    # the table of the file's docstring, with zeta = dof_carried and w = dof_rate
+    # the table of the file's docstring, with zeta = dof_zeta and w = dof_w
     still = Motion(zeros(6))
     displacement, dV, dA = still, still, still
     if is_before(m, k, b):
@@ -57,9 +57,9 @@ def _body_changes(m, d, p, b, k, by):
             displacement = S
             eta = cross_motion(before_joint(m, d, k, d.cvel, d.qvel), S)
             dV = eta + cross_motion(S, V)
-            dA = p.dof_carried[k] + (cross_motion(eta, V) + cross_motion(S, d.cacc[b]))
+            dA = p.dof_zeta[k] + (cross_motion(eta, V) + cross_motion(S, d.cacc[b]))
         elif by == VELOCITY:
-            dV, dA = S, p.dof_rate[k] + cross_motion(S, V)
+            dV, dA = S, p.dof_w[k] + cross_motion(S, V)
         else:
             dA = S
     return displacement, dV, dA
@@ -76,24 +76,24 @@ def _moved_anchor(m, d, b, point, changes):
 
 
 @kernel
-def _moved_turn(m, d, e, changes1, changes2):
-    """Returns the `Turn` of weld e, the rate and the acceleration of its rotation error, with changes as tangents.
+def _moved_rotation_error(m, d, e, changes1, changes2):
+    """Returns the `RotationError` of weld e, its rate and its acceleration, with their changes as tangents.
 
     changes1, changes2: (displacement, dV, dA) of the bodies on side 0 and 1.
     """
-    R, q, scale = weld_turn(m, d, e)
+    R, q, scale = weld_rotation_error(m, d, e)
     b1, b2 = fastened_body(m, e, side=0), fastened_body(m, e, side=1)
-    # R turns with the second body; q by the relative rotation: dq = (0, turn) q / 2, scalar and vector part
+    # R rotates with the second body; q by the relative rotation: dq = (0, relative) q / 2, scalar and vector part
     (moved1, dV1, dA1), (moved2, dV2, dA2) = changes1, changes2
-    turn2 = moved2.angular
-    turn = R.T @ (moved1.angular - turn2)
-    dq = Quat(join((-0.5 * dot(turn, _vector(q)),), Vec3(half_turn(q, turn))))
+    rotation2 = moved2.angular
+    relative = R.T @ (moved1.angular - rotation2)
+    dq = Quat(join((-0.5 * dot(relative, _vector(q)),), Vec3(quaternion_vector_rate(q, relative))))
     x, y, z = R.columns
-    dR = Mat3(join(cross(turn2, x), cross(turn2, y), cross(turn2, z))).T
-    moved = Turn(seed(R, dR), seed(q, dq), scale)
+    dR = Mat3(join(cross(rotation2, x), cross(rotation2, y), cross(rotation2, z))).T
+    moved = RotationError(seed(R, dR), seed(q, dq), scale)
     w1, w2 = seed(d.cvel[b1].angular, dV1.angular), seed(d.cvel[b2].angular, dV2.angular)
     alpha1, alpha2 = seed(d.cacc[b1].angular, dA1.angular), seed(d.cacc[b2].angular, dA2.angular)
-    rate, acceleration = turn_motion(moved, w1, w2, alpha1, alpha2)
+    rate, acceleration = rotation_error_motion(moved, w1, w2, alpha1, alpha2)
     return moved, rate, acceleration
 
 
@@ -138,8 +138,8 @@ def _add_column(m, d, p, k, e, dof, by):
     at2 = _moved_anchor(m, d, b2, anchor(m, d, e, side=1), changes2)
     # (E, E', E'') of the anchors, and with a weld also of the rotation error `twist`, which a connect does not use
     error, rate, acceleration = tuple(at1[c] - at2[c] for c in range(3))
-    turn, turn_rate, turn_acceleration = _moved_turn(m, d, e, changes1, changes2)
-    twist, squared_error = turn.scale * _vector(turn.turn), dot(error, error)
+    rotation, rotation_rate, rotation_acceleration = _moved_rotation_error(m, d, e, changes1, changes2)
+    twist, squared_error = rotation.scale * _vector(rotation.q), dot(error, error)
     if is_weld:
         squared_error = squared_error + dot(twist, twist)
     law = _law_at(m, e, sqrt(squared_error))  # at r = |E|
@@ -147,8 +147,8 @@ def _add_column(m, d, p, k, e, dof, by):
     moment = Vec3(zeros(3))
     if is_weld:
         # the forces g of the rotation's rows have the moment scale R (s g + t x g) / 2, with q = (s, t)
-        g = _force_of_rows(d, k + 3, law, twist, turn_rate, turn_acceleration)
-        moment = turn.R @ (0.5 * turn.scale * fma(turn.turn.w, g, cross(_vector(turn.turn), g)))
+        g = _force_of_rows(d, k + 3, law, twist, rotation_rate, rotation_acceleration)
+        moment = rotation.R @ (0.5 * rotation.scale * fma(rotation.q.w, g, cross(_vector(rotation.q), g)))
     # only a position moves the axes of the dofs beyond it
     moving = dof if by == POSITION else -1
     # dg = -dtau: the second body has the opposite force

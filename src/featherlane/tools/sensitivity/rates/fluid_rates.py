@@ -21,7 +21,7 @@ from featherlane.engine.dynamics.passive.fluid_derivative import (
     drag_transposed_times,
     fluid_acts,
 )
-from featherlane.tools.sensitivity.rates.paths import before_joint, turns_with
+from featherlane.tools.sensitivity.rates.paths import before_joint, shares_quaternion
 
 
 @kernel
@@ -50,7 +50,7 @@ def _subtract_drag(m, d, p, k, motion, carried):
             # k moves j: (B^c_j^T S_j) . motion
             rate = dot(p.dof_fluid[j], motion)
         # j is on the path to the root: S_j . (B^c_k motion), plus `carried` unless it turns with k
-        elif c == diagonal or turns_with(m, j, k):
+        elif c == diagonal or shares_quaternion(m, j, k):
             rate = dot(S, force)
         else:
             rate = dot(S, force + carried)

@@ -14,7 +14,7 @@ Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algor
 
 from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.passive.forces import has_gravity_compensation
-from featherlane.tools.sensitivity.rates.paths import turns_with
+from featherlane.tools.sensitivity.rates.paths import shares_quaternion
 
 
 @kernel
@@ -74,7 +74,7 @@ def subtract_lift(m, d, p, k):
         for c in range(m.D_rownnz[k]):
             j = m.D_colind[rowadr + c]
             # rate = p_l . (g x w_u) = -dtau_j / dq_k: the upper dof u is k if k moves j or both are of one ball, else j
-            if c >= diagonal or turns_with(m, j, k):
+            if c >= diagonal or shares_quaternion(m, j, k):
                 rate = dot(p.dof_lift[j], gravity_cross)
             else:
                 rate = dot(momentum, _gravity_cross_axis(m, d, j))

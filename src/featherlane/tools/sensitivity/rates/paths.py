@@ -44,7 +44,7 @@ def before_joint(m, d, k, motions, rates):
 
 
 @kernel
-def turns_with(m, j, k):
+def shares_quaternion(m, j, k):
     """Returns whether dofs j and k are rotations of one ball, or of one free joint."""
     joint = m.dof_jntid[k]
     kind, first = m.jnt_type[joint], m.jnt_dofadr[joint]
@@ -112,7 +112,7 @@ def add_moved_force(m, d, out, b, k, point, force, moment):
         carried = dW - cross_force(d.cdof[k], W)
     while i >= 0:  # the dofs that move body b, from the last one to the root
         # dof k moves the axes of the dofs beyond it
-        if moves_b and (i >= k or turns_with(m, i, k)):
+        if moves_b and (i >= k or shares_quaternion(m, i, k)):
             rate = dot(d.cdof[i], carried)
         else:
             rate = dot(d.cdof[i], dW)

@@ -3,7 +3,7 @@
     dg = J^T (k dl + b (J dv + dJ v) + D (J da + dJ a)) - dJ^T F
 
 l is the length along the row, with the derivatives -k, -b and -D of the force by l, its rate and its acceleration.  J
-has the entries J[first ...] at the dofs dof[first ...]; p.ten_bend holds dJ, by dof, and p.dg the residual's column.
+has the entries J[first ...] at the dofs dof[first ...]; p.dJ holds dJ, by dof, and p.dg the residual's column.
 """
 
 from featherlane.engine.prelude import *
@@ -33,15 +33,15 @@ def has_dof(dof, first, number, k):
 
 
 @kernel
-def clear_bend(p, dof, first, number):
-    """ten_bend <- 0 at the `number` dofs of a row, dof[first] and the following ones."""
+def clear_dJ(p, dof, first, number):
+    """p.dJ <- 0 at the `number` dofs of a row, dof[first] and the following ones."""
     for e in range(first, first + number):
-        p.ten_bend[dof[e]] = 0.0
+        p.dJ[dof[e]] = 0.0
 
 
 @kernel
-def add_bend(d, p, row, force, along, damping, curvature):
-    """dg += J^T (along + b dJ v + D dJ a) - dJ^T F of a row, with dJ in ten_bend.
+def add_dJ_terms(d, p, row, force, along, damping, curvature):
+    """dg += J^T (along + b dJ v + D dJ a) - dJ^T F of a row, with dJ in p.dJ.
 
     row: (J, dof, first, number), as for `add_square`.
     force: F.   damping: b.   curvature: D.
@@ -51,7 +51,7 @@ def add_bend(d, p, row, force, along, damping, curvature):
     total = along
     for e in range(first, first + number):
         j = dof[e]
-        total = fma(p.ten_bend[j], fma(damping, d.qvel[j], curvature * d.qacc[j]), total)
+        total = fma(p.dJ[j], fma(damping, d.qvel[j], curvature * d.qacc[j]), total)
     for e in range(first, first + number):
         j = dof[e]
-        p.dg[j] = fma(-force, p.ten_bend[j], fma(J[e], total, p.dg[j]))
+        p.dg[j] = fma(-force, p.dJ[j], fma(J[e], total, p.dg[j]))

@@ -11,7 +11,7 @@ tangents of the directions that `wrap_in_frame` returns for moved sites.  These 
 which turns with the geom's body.
 
 MINVAL is the least divisor: it stands for a length that is 0 where a site lies on a geom or two sites coincide.
-p.ten_bend is the row of the record p (records.py) for the derivative of a row of the tendons' Jacobian, by dof.
+p.dJ is the row of the record p (records.py) for the derivative of a row of the tendons' Jacobian, by dof.
 Imported: moved_point, (rotation of a body, a point of it with its change as tangent) by dof k; add_moved_force, which
 adds to a row of dofs the change of a wrench's generalized forces, from its point, force and moment with their changes;
 moving_body(m, b), the nearest body with dofs that moves body b, or 0; normalize3, (unit vector, length);
@@ -33,28 +33,28 @@ def _moved_site(m, d, s, k):
 
 @kernel
 def _add_segment(m, d, p, s, t, k, scale):
-    """ten_bend += scale times the part of the straight segment between sites s and t."""
+    """p.dJ += scale times the part of the straight segment between sites s and t."""
     # between sites that are fixed to each other the length is constant
     if moving_body(m, m.site_bodyid[s]) != moving_body(m, m.site_bodyid[t]):
         x, y = _moved_site(m, d, s, k), _moved_site(m, d, t, k)
         no_moment = Vec3(zeros(3))
         u, _ = normalize3(y - x)  # g_1 = u, g_0 = -u
-        add_moved_force(m, d, p.ten_bend, m.site_bodyid[s], k, x, -scale * u, no_moment)
-        add_moved_force(m, d, p.ten_bend, m.site_bodyid[t], k, y, scale * u, no_moment)
+        add_moved_force(m, d, p.dJ, m.site_bodyid[s], k, x, -scale * u, no_moment)
+        add_moved_force(m, d, p.dJ, m.site_bodyid[t], k, y, scale * u, no_moment)
 
 
 @kernel
 def _add_pull(m, d, p, s, b, k, x, g):
-    """ten_bend += changes of the force g on site s at x, and of its opposite on body b of the geom (0: the world)."""
+    """p.dJ += changes of the force g on site s at x, and of its opposite on body b of the geom (0: the world)."""
     no_moment = Vec3(zeros(3))
-    add_moved_force(m, d, p.ten_bend, m.site_bodyid[s], k, x, g, no_moment)
+    add_moved_force(m, d, p.dJ, m.site_bodyid[s], k, x, g, no_moment)
     if b > 0:
-        add_moved_force(m, d, p.ten_bend, b, k, x, -g, no_moment)
+        add_moved_force(m, d, p.dJ, b, k, x, -g, no_moment)
 
 
 @kernel
 def _add_path(m, d, p, n, k, scale):
-    """ten_bend += scale times the part of the path around element n, a geom, between the sites before and after it.
+    """p.dJ += scale times the part of the path around element n, a geom, between the sites before and after it.
 
     The path is straight in worlds where it does not bend at the geom.
     """
@@ -87,8 +87,8 @@ def _add_path(m, d, p, n, k, scale):
 
 
 @kernel
-def add_tendon_bend(m, d, p, i, k, scale):
-    """ten_bend += scale times the derivative of row i of the tendons' Jacobian by the position of dof k.
+def add_tendon_dJ(m, d, p, i, k, scale):
+    """p.dJ += scale times the derivative of row i of the tendons' Jacobian by the position of dof k.
 
     The tendon's elements are sites, geoms between two sites, and pulleys, which divide the length of what follows.
     """

@@ -15,8 +15,8 @@ the polynomial.
 
 d is a derivative by one coordinate: position, velocity or acceleration of dof k.  The record p (records.py) has the
 column p.dg; ten_force = F, ten_stiffness = k, ten_damping = b, ten_curvature = D for each tendon; row_force = f,
-row_stiffness, row_damping, row_curvature the same for each general row; row_bend = f c', row_swing = -df / dy
-through c(y) for equalities with a polynomial; ten_bend = dJ of one row, by dof.
+row_stiffness, row_damping, row_curvature the same for each general row; row_J2_stiffness = f c', row_cross_stiffness =
+-df / dy through c(y) for equalities with a polynomial; p.dJ: dJ of one row, by dof.
 ten_J: rows of the tendons' Jacobian, with the dofs ten_J_colind.  row_id: the equality, joint or tendon of a row; a row
 has the entries row_J at the dofs row_dof.  eq_obj2id: second joint or tendon of an equality, -1: none.  is_fastening:
 an equality is a connect or weld.  `row_rates`: (f, D, stiffness, B) of a row, D 0 where it is absent or at a bound.
@@ -30,10 +30,10 @@ from featherlane.engine.dynamics.actuator.control import is_disabled
 from featherlane.engine.dynamics.actuator.rate import force_by_length, force_by_velocity
 from featherlane.engine.dynamics.tendon.force import damper_force, spring_force
 from featherlane.engine.dynamics.tendon.length import is_fixed
-from featherlane.tools.sensitivity.rates.ball_rates import set_ball_bend
+from featherlane.tools.sensitivity.rates.ball_rates import set_ball_dJ
 from featherlane.tools.sensitivity.rates.dof_rates import row_rates
-from featherlane.tools.sensitivity.rates.rows import add_bend, add_square, clear_bend, has_dof
-from featherlane.tools.sensitivity.rates.tendon_bend import add_tendon_bend
+from featherlane.tools.sensitivity.rates.rows import add_dJ_terms, add_square, clear_dJ, has_dof
+from featherlane.tools.sensitivity.rates.tendon_bend import add_tendon_dJ
 
 _spring, _damper = jvp(spring_force, "ten_length"), jvp(damper_force, "ten_velocity")
 
@@ -116,7 +116,7 @@ def _polynomial_slopes(m, d, e):
 
 @kernel
 def _set_polynomial_rates(m, d, p, k, B, f, D):
-    """row_bend, row_swing <- f c' and -D c' (J_2 (B v + a)) of row k, an equality with a polynomial.
+    """row_J2_stiffness, row_cross_stiffness <- f c' and -D c' (J_2 (B v + a)) of row k, an equality with a polynomial.
 
     The second is -df / dy = D dx / dy: x contains J (a + B v), and dJ / dy = -c' J_2.
     B, D: damping and inverse regularization of the row, D = 0 in worlds without it; f: its force.
@@ -127,8 +127,8 @@ def _set_polynomial_rates(m, d, p, k, B, f, D):
     for n in row_entries(d, k):
         i = d.row_dof[n]
         along = fma(_second_entry(m, d, e, i), fma(B, d.qvel[i], d.qacc[i]), along)
-    p.row_bend[k] = where(D > 0.0, c_slope * f, 0.0)
-    p.row_swing[k] = where(D > 0.0, -(D * c_slope * along), 0.0)
+    p.row_J2_stiffness[k] = where(D > 0.0, c_slope * f, 0.0)
+    p.row_cross_stiffness[k] = where(D > 0.0, -(D * c_slope * along), 0.0)
 
 
 @kernel
@@ -152,7 +152,7 @@ def _set_rows(m, d, p):
     for k in range(d.ndofrow[0], d.nrow[0]):  # general rows: those after the rows of single dofs
         kind, i = d.row_type[k], d.row_id[k]
         f, D, stiffness, B = row_rates(m, d, k, shortest)
-        p.row_bend[k], p.row_swing[k] = zeros(2)  # overwritten for a row with a polynomial
+        p.row_J2_stiffness[k], p.row_cross_stiffness[k] = zeros(2)  # overwritten for a row with a polynomial
         damping = where(D > 0.0, D * B, 0.0)  # 0 without a row, even if B is infinite
         if _is_separate(m, d, k):
             p.row_force[k] = where(D > 0.0, f, 0.0)
@@ -200,14 +200,14 @@ def _add_tendons(m, d, p, k, weights):
 
 
 @kernel
-def _add_bend_of_tendon(m, d, p, i, k):
+def _add_dJ_of_tendon(m, d, p, i, k):
     """dg += terms with dJ by the position of dof k, of the spatial tendon i."""
     first, number = m.ten_J_rowadr[i], m.ten_J_rownnz[i]
     if has_dof(m.ten_J_colind, first, number, k):
-        clear_bend(p, m.ten_J_colind, first, number)
-        add_tendon_bend(m, d, p, i, k, scale=1.0)  # ten_bend += dJ
+        clear_dJ(p, m.ten_J_colind, first, number)
+        add_tendon_dJ(m, d, p, i, k, scale=1.0)  # p.dJ += dJ
         row = d.ten_J, m.ten_J_colind, first, number
-        add_bend(d, p, row, p.ten_force[i], along=0.0, damping=p.ten_damping[i], curvature=p.ten_curvature[i])
+        add_dJ_terms(d, p, row, p.ten_force[i], along=0.0, damping=p.ten_damping[i], curvature=p.ten_curvature[i])
 
 
 @kernel
@@ -226,57 +226,60 @@ def _has_variable_jacobian(m, d, r):
 
 
 @kernel
-def _add_bend_of_row(m, d, p, r, k):
+def _add_dJ_of_row(m, d, p, r, k):
     """dg += terms with dJ by the position of dof k, of general row r: the limit of a ball, or an equality of tendons.
 
-    An equality has dJ = dJ_1 - c(y) dJ_2; `_add_swing` adds the term with c'(y).
+    An equality has dJ = dJ_1 - c(y) dJ_2; `_add_polynomial_curvature` adds the term with c'(y).
     """
     obj, first, number = d.row_id[r], d.row_dofadr[r], d.row_dofnum[r]
     if has_dof(d.row_dof, first, number, k):
-        clear_bend(p, d.row_dof, first, number)
+        clear_dJ(p, d.row_dof, first, number)
         if d.row_type[r] == LIMIT_JOINT:
-            set_ball_bend(m, d, p, obj, k)  # ten_bend <- dJ
+            set_ball_dJ(m, d, p, obj, k)  # p.dJ <- dJ
         else:
             tendon1, tendon2 = m.eq_obj1id[obj], m.eq_obj2id[obj]
             if not is_fixed(m, tendon1):
-                add_tendon_bend(m, d, p, tendon1, k, scale=1.0)  # ten_bend += dJ_1
+                add_tendon_dJ(m, d, p, tendon1, k, scale=1.0)  # p.dJ += dJ_1
             if tendon2 >= 0 and not is_fixed(m, tendon2):
                 slope, _ = _polynomial_slopes(m, d, obj)
-                add_tendon_bend(m, d, p, tendon2, k, scale=-slope)  # ten_bend -= c dJ_2
+                add_tendon_dJ(m, d, p, tendon2, k, scale=-slope)  # dJ -= c dJ_2
         row = d.row_J, d.row_dof, first, number
-        add_bend(d, p, row, p.row_force[r], along=0.0, damping=p.row_damping[r], curvature=p.row_curvature[r])
+        add_dJ_terms(d, p, row, p.row_force[r], along=0.0, damping=p.row_damping[r], curvature=p.row_curvature[r])
 
 
 @kernel
 def add_tendon_position_column(m, d, p, k):
-    """dg += derivatives of tendons' and separate rows' forces by the position of dof k."""
+    """dg += J^T (k dl + b dJ v + ...) - dJ^T F of tendons and general rows, by the position of dof k.
+
+    k, b, F: stiffness, damping and tension of each tendon, or of each row (see the file's docstring).
+    """
     _add_tendons(m, d, p, k, p.ten_stiffness)
     for i in range(m.ntendon):
         if not is_fixed(m, i):
-            _add_bend_of_tendon(m, d, p, i, k)
+            _add_dJ_of_tendon(m, d, p, i, k)
     _add_rows(m, d, p, k, p.row_stiffness)
     for r in range(d.ndofrow[0], d.nrow[0]):
         if _has_variable_jacobian(m, d, r):
-            _add_bend_of_row(m, d, p, r, k)
+            _add_dJ_of_row(m, d, p, r, k)
         # connects and welds have a second object, but no polynomial
         if _has_polynomial(m, d, r) and not is_fastening(m, d.row_id[r]):
-            _add_swing(m, d, p, r, k)
+            _add_polynomial_curvature(m, d, p, r, k)
 
 
 @kernel
-def _add_swing(m, d, p, r, k):
+def _add_polynomial_curvature(m, d, p, r, k):
     """dg += terms with c'(y) of row r, an equality with a polynomial, by the position of dof k.
 
-    They are -dJ^T f = J_2^T (row_bend (J_2)_k) and, for the change of f, J^T (row_swing (J_2)_k).  A linear polynomial
-    has row_bend = row_swing = 0.
+    They are -dJ^T f = J_2^T (row_J2_stiffness (J_2)_k) and, for the change of f, J^T (row_cross_stiffness (J_2)_k).  A
+    linear polynomial has row_J2_stiffness = row_cross_stiffness = 0.
     """
     e = d.row_id[r]
-    if any_((p.row_bend[r] != 0.0) | (p.row_swing[r] != 0.0)):
+    if any_((p.row_J2_stiffness[r] != 0.0) | (p.row_cross_stiffness[r] != 0.0)):
         J2_k = _second_entry(m, d, e, k)  # (J_2)_k
-        bend, swing = p.row_bend[r] * J2_k, p.row_swing[r] * J2_k
+        along_J2, along_J = p.row_J2_stiffness[r] * J2_k, p.row_cross_stiffness[r] * J2_k
         for n in row_entries(d, r):
             i = d.row_dof[n]
-            p.dg[i] = fma(_second_entry(m, d, e, i), bend, fma(d.row_J[n], swing, p.dg[i]))
+            p.dg[i] = fma(_second_entry(m, d, e, i), along_J2, fma(d.row_J[n], along_J, p.dg[i]))
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from featherlane.tools.sensitivity.columns.system import Stages
 from featherlane.tools.sensitivity.systems.differences import (
-    lag_columns,
+    correction_columns,
     parameter_points,
     residual_columns,
 )
@@ -12,7 +12,7 @@ from featherlane.tools.sensitivity.systems.solution import base_tiles, solve_col
 CONVEX_STAGES = Stages(
     accelerations=base_tiles,
     residual=residual_columns,
-    correction=lag_columns,
+    correction=correction_columns,
     parameters=parameter_points,
     formulas=formula_columns,
     solution=solve_columns,

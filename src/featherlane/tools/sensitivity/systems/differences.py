@@ -12,7 +12,7 @@ things are differenced, p at fixed accelerations, g at those that follow a predi
 The record p (records.py) has the inputs and outputs of one column, the derivatives by one coordinate: at, its index
 (positions by dof, then velocities, activations, controls); follow, the predicted rate of the acceleration; dg, dp,
 dact, the derivatives of g, of the correction p, and of the next activations; point_g, point_p: g and p at a displaced
-point.  In kernels `lag` is the correction p, because p is the record.  qacc is a, qacc_step is a*.
+point.  In kernels `correction` is p of the formulas, because p is the record.  qacc is a, qacc_step is a*.
 K: matrix of the implicit integrator, with K a* on the left of its equation.  multiply_euler and the others compute
 K x; multiply_euler returns the mask of worlds where K is not M.
 A stage `..._of_tile` works on one tile of worlds.  The transfers of its record b copy worlds and columns into the tile
@@ -47,13 +47,13 @@ from featherlane.tools.sensitivity.systems.solution import compute_position
 
 # ---- values at a point -----------------------------------------------------------------------------------------------
 @kernel
-def _set_lag(m, d, p, acceleration, lag):
-    """lag <- the correction p = M a - K a*, a: `acceleration`, a*: qacc_step; 0 unless the integrator is implicit.
+def _set_correction(m, d, p, acceleration, correction):
+    """correction <- p = M a - K a*, a: `acceleration`, a*: qacc_step; 0 unless the integrator is implicit.
 
     Writes: product = M a, force = K a*.
     """
     for i in range(m.nv):
-        lag[i] = 0.0
+        correction[i] = 0.0
     if is_implicit(m):
         inertia_times(m, d, acceleration, p.product)  # M a
         implicit = true_mask(d)  # worlds whose K differs from M
@@ -64,27 +64,27 @@ def _set_lag(m, d, p, acceleration, lag):
         else:
             implicit = multiply_euler(m, d, d.qacc_step, p.force)
         for i in range(m.nv):
-            lag[i] = where(implicit, p.product[i] - p.force[i], 0.0)
+            correction[i] = where(implicit, p.product[i] - p.force[i], 0.0)
 
 
 @kernel
 def _follow_prediction(m, d, p, step):
-    """qacc += step times its predicted rate `follow`; solved <- the qacc before, at which `_set_lag` takes p."""
+    """qacc += step times its predicted rate `follow`; solved <- the qacc before, at which `_set_correction` takes p."""
     for i in range(m.nv):
         p.solved[i] = d.qacc[i]
         d.qacc[i] = fma(step, p.follow[i], d.qacc[i])
 
 
 @kernel
-def _store_residual(m, d, p, overflow, g, lag):
-    """Computes g, lag and the next activations, at qvel, act, ctrl, qacc, solved and qacc_step.
+def _store_residual(m, d, p, overflow, g, correction):
+    """Computes g, correction and the next activations, at qvel, act, ctrl, qacc, solved and qacc_step.
 
     Follows `compute_position` and `_follow_prediction`.
 
     Args:
         overflow: what `compute_position` returned.
         g: output by dof, qfrc_inverse - qfrc_applied - qfrc_actuator - J^T xfrc_applied.
-        lag: output by dof, the correction p at the acceleration `solved`.
+        correction: output by dof, the correction p at the acceleration `solved`.
     """
     forward_velocity(m, d)
     control_and_actuate(m, d)
@@ -99,7 +99,7 @@ def _store_residual(m, d, p, overflow, g, lag):
     add_xfrc(m, d, p.force)
     for i in range(m.nv):
         g[i] = d.qfrc_inverse[i] - p.force[i]
-    _set_lag(m, d, p, p.solved, lag)
+    _set_correction(m, d, p, p.solved, correction)
     advance_activations(m, d, d.act_dot)  # act <- the next activations
 
 
@@ -120,13 +120,16 @@ def _place_bodies(m, d, p):
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
 def _residual_at_point(m, d, p, step, overflow):
-    """point_g, point_p <- g and lag of a point displaced by step; overflow: what `compute_position` returned there."""
+    """point_g, point_p <- g and the correction of a point displaced by step.
+
+    overflow: what `compute_position` returned there.
+    """
     _follow_prediction(m, d, p, step)
     _store_residual(m, d, p, overflow, p.point_g, p.point_p)
 
 
 @kernel
-def _lag_at_point(m, d, p, step, given):
+def _correction_at_point(m, d, p, step, given):
     """point_p <- (M - K) a* at the present point, behind `_place_bodies`; step, given: unused.
 
     It is the part of the correction p = M a - K a* = M (a - a*) + (M - K) a* that has no formula.  M may be that of the
@@ -136,12 +139,12 @@ def _lag_at_point(m, d, p, step, given):
     tendon_velocity(m, d)
     passive(m, d)
     control_and_actuate(m, d)
-    _set_lag(m, d, p, d.qacc_step, p.point_p)
+    _set_correction(m, d, p, d.qacc_step, p.point_p)
 
 
 @kernel
 def _keep_upper(m, d, p, s):
-    """dg, dp, dact <- g, lag and the next activations at the upper point."""
+    """dg, dp, dact <- g, correction and the next activations at the upper point."""
     copy(p.point_g, m.nv, p.dg, first=0)
     copy(p.point_p, m.nv, p.dp, first=0)
     copy(d.act, m.na, p.dact, first=0)
@@ -157,7 +160,7 @@ def _subtract_lower(m, d, b, p, thread, tile, s, scale):
 
 
 _residual_columns = difference_columns(compute_position, _residual_at_point, _keep_upper, _subtract_lower)
-_lag_columns = difference_columns(_place_bodies, _lag_at_point, _keep_upper, _subtract_lower)
+_correction_columns = difference_columns(_place_bodies, _correction_at_point, _keep_upper, _subtract_lower)
 
 
 @stage(p=COLUMNS)
@@ -177,7 +180,7 @@ residual_columns = in_each_tile("residual_columns", residual_columns_of_tile)
 
 
 @stage(p=COLUMNS)
-def lag_columns_of_tile(m, d, b, p, thread, tile):
+def correction_columns_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the integrator's correction p: central differences.
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
@@ -186,10 +189,10 @@ def lag_columns_of_tile(m, d, b, p, thread, tile):
     Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
-    _lag_columns(m, d, b, p, thread, tile)
+    _correction_columns(m, d, b, p, thread, tile)
 
 
-lag_columns = in_each_tile("lag_columns", lag_columns_of_tile)
+correction_columns = in_each_tile("correction_columns", correction_columns_of_tile)
 
 
 @stage(p=COLUMNS)
@@ -204,7 +207,7 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
     # the call displaced the parameter, so the acceleration moves by this displacement times its predicted rate
     _follow_prediction(m, d, p, p.displacement[0])
     overflow = compute_position(m, d, p)
-    _store_residual(m, d, p, overflow, g=p.dg, lag=p.dp)
+    _store_residual(m, d, p, overflow, g=p.dg, correction=p.dp)
     copy(d.act, m.na, p.dact, first=0)  # the next activations
     write_records(b, thread, tile, s=0)
 

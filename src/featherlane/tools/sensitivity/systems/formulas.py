@@ -6,7 +6,7 @@ differenced (differences.py).  `differences_lag` decides whether the integrator'
 report[KNOWN]: 1 if all rates of a world have formulas, 0 if not, -1 if the world must run alone to decide;
 report[NEAREST]: distance to the next change of the active set; report[FITS]: 1 if the world was solved with all its
 contacts and rows.
-rate_steps: 1 if derivatives of the next state are requested; rate_lag: 1 if the call provides dp in rest_p.  Of
+rate_steps: 1 if derivatives of the next state are requested; differences_p: 1 if the call provides dp in rest_p.  Of
 contact_moves.py: slot_known (1: all displaced poses have the world's contacts, 0: one vanishes, -1: no memory for
 them), slot_jumps (1: a contact's point jumps), slot_near (1: another contact is near), STEP (displacement of these
 poses [m, rad]).  taken_off: acceleration that the integrator or the no-slip solver subtracts, qacc - a*.
@@ -54,7 +54,7 @@ def _adds_inertia(m):
 
 
 @kernel
-def _lag_varies(m):
+def _correction_varies(m):
     """Returns the mask of worlds in which the K of implicitfast depends on position or velocity.
 
     It does in a fluid, or with a tendon's damping by polynomials.
@@ -87,13 +87,13 @@ def _parameters_serve(m, d, p):
 
     Formulas exclude worlds with adhesion, tendons with armature, surface velocities and, under Coulomb's law, static
     friction.  They exclude models with clamped joints (`_is_clamped`), and under implicitfast worlds with a variable
-    matrix K, unless the correction p is differenced (rate_lag).
+    matrix K, unless the correction p is differenced (differences_p).
     """
     known = not_(has_adhesion(m, d) | _adds_inertia(m))
     if _is_clamped(m):
         known = false_mask(d)
-    if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
-        known = known & not_(_lag_varies(m))
+    if m.opt_integrator == IMPLICITFAST and not p.differences_p:
+        known = known & not_(_correction_varies(m))
     if m.flg_surfacevel:  # the model may have surface velocities
         known = known & not_(has_nonzero(m.geom_surfacevel, 6 * m.ngeom))  # six values for each geom
     if m.opt_contact_model == COULOMB:
@@ -218,10 +218,10 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
             for c in range(n):
                 take_column(m, d, p, c, damped)  # da, dq, dv, dact
                 for k in range(first_output, report):
-                    write_rows(b, b.place, thread, tile, k, first + c)
+                    write_rows(b, b.call_position, thread, tile, k, first + c)
     else:
         p.report[KNOWN] = 0.0
-    write_rows(b, b.place, thread, tile, report, s=0)
+    write_rows(b, b.call_position, thread, tile, report, s=0)
 
 
 formula_steps = in_each_tile("formula_steps", formula_steps_of_tile)

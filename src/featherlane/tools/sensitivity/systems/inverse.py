@@ -109,7 +109,7 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the Newton-Euler forces, column by column.
 
     Reads:  the rows that the transfers of b bring in, qacc among them.
-    Writes: those that they take back; dg, dp, dact, report; body_lag*, dof_*, crb_rate, cvel, cacc, cfrc; what
+    Writes: those that they take back; dg, dp, dact, report; body_field*, dof_*, crb_rate, cvel, cacc, cfrc; what
             `forward_position` and `crb` write.
     """
     forward_position(m, d)

@@ -40,7 +40,7 @@ from featherlane.tools.sensitivity.columns.system import Stages, System, columns
 from featherlane.tools.sensitivity.rates.contact_moves import STEP, contact_moves
 from featherlane.tools.sensitivity.rates.coordinates import copy, difference_quotient
 from featherlane.tools.sensitivity.rates.records import KNOWN, NEAREST
-from featherlane.tools.sensitivity.systems.lcp_cone import sort_cones, turn_side
+from featherlane.tools.sensitivity.systems.lcp_cone import project_side_on_cones, sort_cones
 from featherlane.tools.sensitivity.systems.lcp_rates import LCP_RATES
 from featherlane.tools.sensitivity.systems.lcp_rows import (
     compare_rows,
@@ -265,7 +265,10 @@ def _least_of_row(d, r, change, size, present, least):
 
 @kernel
 def _solve_first_columns(m, d, b, p):
-    """col_first <- derivatives of the forces row_first; before, it holds those of the slack without friction."""
+    """col_first <- dx = -(A_FF + cfm)^-1 dw_F, derivatives of the forces row_first; F: their free rows, no friction.
+
+    Before, col_first holds dw, the derivatives of the slack w at fixed forces.
+    """
     n = d.lcp.n[0]
     sort_rows(d, p, x=p.row_first, loads=p.row_first, w=d.lcp.g, friction=0)
     form_system(m, d, p, follows=0, cones=0)
@@ -311,7 +314,8 @@ def _solve_column(m, d, p, s):
             p.row_dx[r] = where(p.row_free[r] > 0.0, p.row_dx[r], d.lcp.dx[r])
     else:
         if has_cones(m):
-            turn_side(d, p)  # sliding friction on a cone: projects the right-hand side on the cone's tangent
+            # sliding friction on a cone: projects the right-hand side on the cone's tangent
+            project_side_on_cones(d, p)
         solve_system(d, p)
         follow_normals(d, p, normals=p.row_dx, first=0)
     # `accelerate_by_rows` computes qacc = qacc_step + Mh^-1 J^T x, here with derivatives in place of values

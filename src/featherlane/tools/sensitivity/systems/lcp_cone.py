@@ -55,8 +55,9 @@ def _slide_lengths(d, x, w, k, count):
 def sort_cones(d, p, x, w):
     """Computes for friction on cones: row_free, row_slope, row_unit = t; at the normal row row_cone, row_pull = l.
 
-    Friction on a cone with radius > 0 is free, whether it sticks or slides: sliding changes its rows in `turn_system`.
-    x: forces of all rows; w: their slack.  Friction rows with mu = 0 keep what `sort_rows` computed.
+    Friction on a cone with radius > 0 is free, whether it sticks or slides: sliding changes its rows in
+    `project_system_on_cones`.  x: forces of all rows; w: their slack.  Friction rows with mu = 0 keep what `sort_rows`
+    computed.
     """
     for k in range(d.lcp.n[0]):
         p.row_cone[k] = 0.0
@@ -153,7 +154,7 @@ def _finish_block(d, p, k, count, slides):
 
 
 @kernel
-def turn_system(d, p):
+def project_system_on_cones(d, p):
     """row_matrix, A over all rows, <- A with the rows of sliding friction on cones replaced (`_finish_block`)."""
     n = d.lcp.n[0]
     for k in range(n):
@@ -165,7 +166,7 @@ def turn_system(d, p):
 
 
 @kernel
-def turn_side(d, p):
+def project_side_on_cones(d, p):
     """row_dx, a right-hand side, <- P mu times it in the rows of sliding friction on a cone."""
     for k in range(d.lcp.n[0]):
         count = _count_friction(d, k)

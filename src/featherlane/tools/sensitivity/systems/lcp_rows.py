@@ -59,9 +59,9 @@ def store_contacts(m, d, p):
         c = d.contact[k]
         p.slot_flat[k] = 0.0
         p.slot_belt[k] = c.belt
-        for place in range(2):
-            com = d.subtree_com[m.body_rootid[c.carrier[place]]]
-            p.slot_arms[k, place] = c.pos - com
+        for side in range(2):
+            com = d.subtree_com[m.body_rootid[c.carrier[side]]]
+            p.slot_arms[k, side] = c.pos - com
 
 
 @kernel

@@ -20,7 +20,7 @@ Source: R. Cottle, J.-S. Pang, R. Stone, "The Linear Complementarity Problem" (1
 from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.sparse.unsymmetric import dense_rows, factor_unsymmetric, solve_unsymmetric
 from featherlane.engine.solver.lcp.sweep.projection import in_cone, mu_of
-from featherlane.tools.sensitivity.systems.lcp_cone import nearest_on_cones, turn_system
+from featherlane.tools.sensitivity.systems.lcp_cone import nearest_on_cones, project_system_on_cones
 from featherlane.tools.sensitivity.systems.switching import FAR
 
 
@@ -54,7 +54,7 @@ def _unbounded_force(d, x, w, i):
 
 @kernel
 def sort_rows(d, p, x, loads, w, friction):
-    """Computes row_free and row_slope of all rows.
+    """Computes row_free (1: lo < x - w / A_ii < hi) and row_slope (+-mu of sliding friction, else 0) of all rows.
 
     Args:
         x, w: forces and slack of all rows.
@@ -80,7 +80,7 @@ def sort_rows(d, p, x, loads, w, friction):
 
 @kernel
 def nearest_switch(d, x, loads, w, size, cones):
-    """Returns the distance to the next change of the set of free rows, relative to the size of the forces, at most FAR.
+    """Returns the distance to the next change of the free rows: min |x_i - w_i / A_ii - bound| / size, at most FAR.
 
     Args:
         x, w: forces and slack of all rows.
@@ -149,7 +149,7 @@ def form_system(m, d, p, follows, cones):
                         p.row_matrix[start + j], p.row_slope[j], p.row_matrix[start + normal]
                     )
     if cones:
-        turn_system(d, p)
+        project_system_on_cones(d, p)
     for i in range(n):
         free, start = p.row_free[i] > 0.0, i * n
         for j in range(n):

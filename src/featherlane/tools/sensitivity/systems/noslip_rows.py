@@ -4,8 +4,8 @@ Symbols and fields of the record p are those of noslip_rates.py.  Row r is row s
 -1), or direction slip_axis of contact slip_con; f = slip_force, b = slip_bound, y = slip_y; A = J M^-1 J^T is slip_A by
 rows; w_r = M^-1 J_r^T is a field of accelerations, with the motions slip_motion of all bodies.  primal.row_x and
 primal.con_y are x = J a1 - aref, and basis_value(d, con_y, k, i) is component i of contact k: 0 normal, 1 and 2
-tangents, 3 to 5 rotation axes.  The rows of con_basis[k] are the first three directions, those of con_basis[TURN, k]
-the rotation axes; TURN is an index.  con_dim: 1 + number of friction directions.
+tangents, 3 to 5 rotation axes.  The rows of con_basis[k] are the first three directions, those of con_basis[ANGULAR, k]
+the rotation axes; ANGULAR is an index.  con_dim: 1 + number of friction directions.
 Rows of single dofs come first: row k has the entry row_J[k] at the dof row_dof[k].
 row_D, con_D: inverse regularization D of a row or contact, 0 in worlds without it; row_hi: upper bound of a row's
 force; bounded_force: (f, cost) of a row, f = -D x within its bounds.
@@ -15,7 +15,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.inertia.joint_space import solve_factored
 from featherlane.engine.solver.rows.laws import bounded_force
 from featherlane.engine.solver.rows.rows import (
-    TURN,
+    ANGULAR,
     add_contact_force,
     add_contact_moment,
     basis_value,
@@ -80,7 +80,7 @@ def unit_force(d, p, r):
     elif i < 3:  # a tangent
         force = d.con_basis[k].rows[i]
     else:  # a rotation axis
-        moment = d.con_basis[TURN, k].rows[i - 3]
+        moment = d.con_basis[ANGULAR, k].rows[i - 3]
     return force, moment
 
 
@@ -88,8 +88,8 @@ def unit_force(d, p, r):
 def compute_field(m, d, p, r):
     """Computes w_r = M^-1 J_r^T (p.solved), row r of A, and the motions and momenta of the field w_r (smooth_rates.py).
 
-    Writes: slip_A; rows r of slip_lag (nslip, nv), from dof_lag; slip_motion (nslip, nbody), from body_lag;
-            slip_momentum (nslip, nbody), from body_lag_force.
+    Writes: slip_A; rows r of slip_zeta (nslip, nv), from dof_field_zeta; slip_motion (nslip, nbody), from body_field;
+            slip_momentum (nslip, nbody), from body_field_force.
     """
     for j in range(m.nv):
         p.solved[j] = 0.0
@@ -104,17 +104,17 @@ def compute_field(m, d, p, r):
         body_forces_to_dofs(m, d, p.solved)
     solve_factored(m, d.qLD, d.qLDiagInv, p.solved)  # solved <- M^-1 solved = w_r
     # w_r as the second field of accelerations: motions of bodies, v x S of dofs, forces of composite bodies
-    outward_pass(m, d, p, p.solved)  # body_lag, dof_lag
-    inward_pass(m, d, p)  # body_lag_force
-    copy(p.dof_lag, m.nv, p.slip_lag, m.nv * r)
-    copy(p.body_lag, m.nbody, p.slip_motion, m.nbody * r)
-    copy(p.body_lag_force, m.nbody, p.slip_momentum, m.nbody * r)
+    outward_pass(m, d, p, p.solved)  # body_field, dof_field_zeta
+    inward_pass(m, d, p)  # body_field_force
+    copy(p.dof_field_zeta, m.nv, p.slip_zeta, m.nv * r)
+    copy(p.body_field, m.nbody, p.slip_motion, m.nbody * r)
+    copy(p.body_field_force, m.nbody, p.slip_momentum, m.nbody * r)
     # A_re = J_e w_r
     for e in range(p.nslip[0]):
         if p.slip_con[e] < 0:
             entry = d.row_J[p.slip_axis[e]] * p.solved[d.row_dof[p.slip_axis[e]]]
         else:
-            motion = relative_motion(d, p.slip_con[e], p.body_lag, first=0)
+            motion = relative_motion(d, p.slip_con[e], p.body_field, first=0)
             force, moment = unit_force(d, p, e)
             entry = dot(force, motion.linear) + dot(moment, motion.angular)
         p.slip_A[p.nslip[0] * r + e] = entry

@@ -6,7 +6,7 @@ A panel of columns (dynamics/sparse/tree_factor.py) is solved together.  If K is
 columns are solved one by one (solution.py).  A column has the derivatives by one coordinate: da of the acceleration a,
 da* of the integrator's acceleration, dq' and dv' of the next state, dact' of the next activations.
 
-Fields of the record p (records.py): panel_acceleration (-dg, then da), panel_lag (dp), panel_step (M da + dp, then
+Fields of the record p (records.py): panel_acceleration (-dg, then da), panel_dp (dp), panel_step (M da + dp, then
 da*), panel_act (dact'), each with the indices (dof, column); panel_at: the coordinate of each column; at: index of a
 coordinate, positions by dof, then velocities, activations, controls; rate_steps: 1 if the call requests derivatives of
 the next state, 0: those of the acceleration; report[KNOWN]: 1 in worlds in which all rates have formulas.
@@ -36,7 +36,7 @@ def put_column(m, d, p, c, at):
     p.panel_at[c] = at
     for i in range(m.nv):
         flat(p.panel_acceleration)[PANEL * i + c] = -p.dg[i]
-        flat(p.panel_lag)[PANEL * i + c] = p.dp[i]
+        flat(p.panel_dp)[PANEL * i + c] = p.dp[i]
     for a in range(m.na):
         p.panel_act[a, c] = p.dact[a]
 
@@ -86,8 +86,8 @@ def solve_panel(m, d, p):
 def step_panel(m, d, p, damped):
     """panel_step <- da* from da, if derivatives of the next state are requested.
 
-    K da* = M da + dp if the integrator treats forces implicitly (`is_implicit`), else da* = da.  `take_column` computes
-    da* itself if K does not share the pattern of M.
+    da* = K^-1 (M da + dp) if the integrator treats forces implicitly (`is_implicit`), else da* = da.  `take_column`
+    computes da* itself if K does not share the pattern of M.
     With the no-slip solver, panel_step is M da + dp already (noslip_rates.py).
     damped: see `is_damped`.
     """
@@ -95,7 +95,7 @@ def step_panel(m, d, p, damped):
         # M da + dp
         multiply_joint_space(m, d.M, p.panel_acceleration, p.panel_step)
         for i in range(m.nv):
-            p.panel_step[i] = p.panel_step[i] + p.panel_lag[i]
+            p.panel_step[i] = p.panel_step[i] + p.panel_dp[i]
     if p.rate_steps and is_implicit(m) and _shares_factor(m):
         # K^-1 (M da + dp), with the factor of K in qH
         solve_columns(m, d.qH, d.qHDiagInv, p.panel_step)
@@ -121,7 +121,7 @@ def take_column(m, d, p, c, damped):
     if p.rate_steps == 0 or not _shares_factor(m):
         for i in range(m.nv):
             p.da[i] = flat(p.panel_acceleration)[PANEL * i + c]
-            p.dp[i] = flat(p.panel_lag)[PANEL * i + c]
+            p.dp[i] = flat(p.panel_dp)[PANEL * i + c]
     if p.rate_steps and not _shares_factor(m):
         step_column(m, d, p, at, damped)
     elif p.rate_steps:

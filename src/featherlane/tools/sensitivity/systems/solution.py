@@ -50,7 +50,7 @@ from featherlane.engine.simulation.tile.rows import write_records
 from featherlane.engine.simulation.tile.tiles import in_each_tile
 from featherlane.engine.solver.dual.problem import store_constraint_force
 from featherlane.engine.solver.dual.rows import all_fit
-from featherlane.engine.solver.free_bodies import mark_touched, turn_free_bodies
+from featherlane.engine.solver.free_bodies import accelerate_untouched_bodies, mark_touched
 from featherlane.engine.solver.hessian.equation import factor_hessian, leaves_out, substitute
 from featherlane.engine.solver.inverse import constraint_forces
 from featherlane.engine.solver.primal.krylov import correct_direction, mark_slipping
@@ -177,7 +177,7 @@ def accelerate_state(m, d, p):
         mark_touched(m, d)  # dof_touched
         solve(m, d)
         if d.con_overflow[0] == 0:
-            turn_free_bodies(m, d)  # qacc of untouched free bodies, under `discrete`
+            accelerate_untouched_bodies(m, d)  # qacc of untouched free bodies, under `discrete`
             _find_row_forces(m, d, p)
             release_metric(m, d)  # takes inertial forces of `discrete` out of qfrc_constraint
             # the final acceleration of forward dynamics: the no-slip solver's, or qacc

@@ -18,8 +18,11 @@ SMALL_ANGLE = 0.3  # below it, a series whose first neglected term is less than 
 
 
 @kernel
-def right_jacobian(r, x):
-    """Returns J(r) x of the exponential, with series of its two coefficients for angles below SMALL_ANGLE."""
+def right_jacobian(r, u):
+    """Returns J(r) u = u - (1 - cos t)/t^2 r x u + (t - sin t)/t^3 r x (r x u), t = |r|: the right Jacobian of SO(3).
+
+    Below SMALL_ANGLE the two coefficients are series.
+    """
     tt = dot(r, r)
     t = sqrt(tt)
     small = t < SMALL_ANGLE
@@ -38,8 +41,8 @@ def right_jacobian(r, x):
         1.0 / 6.0 + tt * (-1.0 / 120.0 + tt * (1.0 / 5040.0 + tt * (-1.0 / 362880.0 + tt * (1.0 / 39916800.0)))),
         (t - sin_t) / (safe_tt * fmax(t, SMALL_ANGLE)),
     )
-    rx = cross(r, x)
-    return fma(sin_coefficient, cross(r, rx), fma(-cos_coefficient, rx, x))
+    r_x_u = cross(r, u)
+    return fma(sin_coefficient, cross(r, r_x_u), fma(-cos_coefficient, r_x_u, u))
 
 
 @kernel

@@ -70,7 +70,7 @@ class DirectWorlds(OwnWorlds):
         self.all_known, self.out = np.ones(nworld).tobytes(), out if out.nbytes <= COPIED else None
         taken = {name: out[..., part] for name, part in parts.items()}
         taken["report"] = each_step(self.report, n)
-        sizes = {"rate_lag": 0, "rate_steps": int(not torques), "nslipmax": noslip_capacity(model)}
+        sizes = {"differences_p": 0, "rate_steps": int(not torques), "nslipmax": noslip_capacity(model)}
         memory = self.batch.pair_memory
         width = 1 if self.is_one else self.width
         self.plan = plan = self.plan_of(loop, nworld, {}, taken, width=width, memory=memory, sizes=sizes)

@@ -10,7 +10,7 @@ from featherlane.tools.sensitivity.rates.records import KNOWN
 from featherlane.tools.sensitivity.worlds.displaced_worlds import OwnWorlds, each_step
 
 # p is not read, and there is no friction that the no-slip solver corrects
-SIZES = {"rate_lag": 1, "rate_steps": 1, "nslipmax": 0}
+SIZES = {"differences_p": 1, "rate_steps": 1, "nslipmax": 0}
 
 
 def force_rates(worlds: OwnWorlds, loop: Stage, qacc: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -81,7 +81,11 @@ class ImplicitWorlds(OwnWorlds):
 
     def sizes(self, width: int, lags: bool, ncol: int) -> dict[str, int]:
         """Returns sizes of the record of a pass by formulas, through tiles of a width."""
-        return {"rate_lag": int(lags), "rate_steps": int(not self.torques), "nslipmax": noslip_capacity(self.model)}
+        return {
+            "differences_p": int(lags),
+            "rate_steps": int(not self.torques),
+            "nslipmax": noslip_capacity(self.model),
+        }
 
     def accelerations(self) -> np.ndarray:
         """Returns (nworld, nv) of forward dynamics, for the worlds that fit into a tile."""

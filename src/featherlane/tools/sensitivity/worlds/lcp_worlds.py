@@ -48,7 +48,7 @@ class LcpWorlds(ImplicitWorlds):
         own = self.plans.prepare(width)[0].sizes
         nrow = max(1, min(int(own["nlcp"]), ROWS if width > 1 else ROWS_ALONE))
         return {
-            "rate_lag": 0,
+            "differences_p": 0,
             "rate_steps": 1,
             "nslipmax": 0,
             "rate_nrow": nrow,

@@ -1,1 +1,1 @@
-"""Entries of the Hessian: their places in the sparsity pattern, and their assembly from rows."""
+"""Entries of the Hessian: their offsets in the sparsity pattern, and their assembly from rows."""

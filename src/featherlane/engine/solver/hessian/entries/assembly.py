@@ -16,19 +16,19 @@ descends, and the exact line search makes the solve converge in more iterations.
 M is `metric(m, d)`: under the integrator `discrete`, its metric.  primal.slot lists the contact slots in use,
 primal.live is 1 in worlds that the solver continues, con_y[k] is J a - aref along the basis of contact k.
 Contacts `in_panel` (of two free bodies, in worlds with an own elimination order) are added later, in free_panels.py.
-Layout: H_ij = hessian.H[rowadr[i] + place of j].  In rows of ancestors the place of j is rownnz[j] - 1, the number of
+Layout: H_ij = hessian.H[rowadr[i] + offset of j].  In rows of ancestors the offset of j is rownnz[j] - 1, the number of
 entries before j; the dofs up to i are chain_colind[chain_rowadr[i] ...], chain_rownnz[i] of them, ascending.
-In block rows, blockcol lists the blocks of a row, and blockplace the places of their first dofs; `diagonal_block` and
+In block rows, blockcol lists the blocks of a row, and blockoffset the offsets of their first dofs; `diagonal_block` and
 `find_block` return the entry of a block in this list.  Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of
 them; dof_blockid[i] is the block of dof i.
 The rows of M have all ancestors (full), or only the diagonal entry; M_ij of a full row is at M_rowadr[i] + number of
 ancestors of j.
-Contact k acts on con_body[k] (0: does not move) at the arms con_arm[k]; con_dim[k] > 3 if it has turns.  Its stiffness
-is a 3x3 matrix F of its point, and (A, p, s) of its turns (stiffness.py): `normal_stiffness`, `pyramid_stiffness` and
-`cone_stiffness` return F, `turning_stiffness` returns (A, p, s).  `begin_stiffness` sets K_b = 0 if no contact has yet
-been added to body b; `has_stiffness` checks whether K^c_b is not 0.  `add_outer(w, a, x)` returns x + w a a^T.
-`smallest_edge` returns the smallest y_0 - |y_i| of a pyramid, `is_held` a mask of worlds in which a cone sticks or
-slips.
+Contact k acts on con_body[k] (0: does not move) at the arms con_arm[k]; con_dim[k] > 3 if it has rotation axes.  Its
+stiffness is a 3x3 matrix F of its point, and (A, p, s) of its rotation axes (stiffness.py): `normal_stiffness`,
+`pyramid_stiffness` and `cone_stiffness` return F, `angular_stiffness` returns (A, p, s).  `begin_stiffness` sets K_b =
+0 if no contact has yet been added to body b; `has_stiffness` checks whether K^c_b is not 0.  `add_outer(w, a, x)`
+returns x + w a a^T.  `smallest_edge` returns the smallest y_0 - |y_i| of a pyramid, `is_held` a mask of worlds in which
+a cone sticks or slips.
 dof_bodyid[i] is b(i).  nslot: length of primal.slot.
 Source: Featherstone, RBDA, sec. 6.2 (composite inertias); the stiffness composition is ours.
 """
@@ -36,8 +36,8 @@ Source: Featherstone, RBDA, sec. 6.2 (composite inertias); the stiffness composi
 from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.inertia.metric import metric
 from featherlane.engine.solver.hessian.entries.between_trees import (
+    add_angular_coupling,
     add_point_stiffness,
-    add_turning_stiffness,
     clear_couplings,
     is_free_translation,
     subtract_coupling,
@@ -55,11 +55,13 @@ from featherlane.engine.solver.hessian.entries.pattern import (
     in_panel,
 )
 from featherlane.engine.solver.hessian.entries.stiffness import (
+    add_angular_stiffness,
     add_cone_stiffness,
     add_outer,
+    add_rotation_axes,
     add_stiffness_at_arm,
-    add_turning,
-    add_turns,
+    angular_edges_normal_weight,
+    angular_stiffness,
     begin_stiffness,
     clear_stiffness,
     compose_stiffness,
@@ -67,8 +69,6 @@ from featherlane.engine.solver.hessian.entries.stiffness import (
     has_stiffness,
     normal_stiffness,
     pyramid_stiffness,
-    turning_stiffness,
-    turning_weight,
 )
 from featherlane.engine.solver.hessian.entries.within_tree import add_normal_pair, add_pair, add_wide_pair
 from featherlane.engine.solver.rows.cone import is_held
@@ -158,8 +158,8 @@ def store_two_rows(m, d, A, i):
     chain, n = m.chain_rowadr[i], m.chain_rownnz[i]
     start = count_translations(m, chain, n - 1)
     if start > 0:  # the row begins with a free joint's translations: for the one along axis c, S_j . f = f[3 + c]
-        place = d.hessian.rownnz[m.chain_colind[chain]]
-        entry_i, entry_k = before_i + place, before_k + place
+        offset = d.hessian.rownnz[m.chain_colind[chain]]
+        entry_i, entry_k = before_i + offset, before_k + offset
         for c in unrolled(range(3)):
             H_ij, H_kj = f[3 + c] + A[A_i + c], g[3 + c] + A[A_k + c]
             d.hessian.H[entry_i + c] = H_ij
@@ -229,7 +229,7 @@ def assemble_block_row(m, d, A, i):
     while j >= 0 and (stiff or full):
         e = find_block(m, d, e, j)
         first = m.block_dofadr[m.dof_blockid[j]]
-        entry = row + d.hessian.blockplace[e]  # H_ij of the dof `first`
+        entry = row + d.hessian.blockoffset[e]  # H_ij of the dof `first`
         n = j - first + 1  # dofs up to j
         if full:  # row i of A has the entries of the ancestors of `first`, then that of `first`
             A_entry = m.M_rowadr[i] + m.chain_rownnz[first] - 1
@@ -269,12 +269,12 @@ def add_contact_stiffness(m, d, k, side):
     else:
         add_cone_stiffness(m, d, k, side)
     if c.dim > 3:
-        add_turns(m, d, k, side)
+        add_rotation_axes(m, d, k, side)
 
 
 @kernel
 def point_stiffness(m, d, k):
-    """Returns the 3x3 stiffness F of contact k's point, including the part that turns of a pyramid add along n."""
+    """Returns the 3x3 stiffness F of contact k's point, with what angular edges of a pyramid add along n."""
     if d.con_dim[k] == 1:
         F = normal_stiffness(d, k)
     elif has_pyramids(m):
@@ -282,7 +282,7 @@ def point_stiffness(m, d, k):
     else:
         F = cone_stiffness(m, d, k)
     if d.con_dim[k] > 3 and has_pyramids(m):
-        F = add_outer(turning_weight(d, k), d.con_basis[k].rows[0], F)
+        F = add_outer(angular_edges_normal_weight(d, k), d.con_basis[k].rows[0], F)
     return F
 
 
@@ -300,10 +300,10 @@ def add_between_trees(m, d, k):
     begin_stiffness(d, c.body[1])
     # each call adds to hessian.body_K of a body, or to hessian.coupling_K between both bodies
     if c.dim > 3:
-        A, p, s = turning_stiffness(m, d, k)
-        add_turning(d, c.body[0], r, A, p, s)
-        add_turning(d, c.body[1], r_other, A, p, s)
-        add_turning_stiffness(m, d, k, A, p, s)
+        A, p, s = angular_stiffness(m, d, k)
+        add_angular_stiffness(d, c.body[0], r, A, p, s)
+        add_angular_stiffness(d, c.body[1], r_other, A, p, s)
+        add_angular_coupling(m, d, k, A, p, s)
     add_stiffness_at_arm(d, c.body[0], r, F)
     add_stiffness_at_arm(d, c.body[1], r_other, F)
     add_point_stiffness(m, d, k, F)
@@ -323,7 +323,7 @@ def assemble_bodies(m, d):
             # stored for the panels; also if no row pushes: F is 0 then, and replaces that of another iteration
             d.hessian.con_F[k] = point_stiffness(m, d, k)
             if d.con_dim[k] > 3:
-                d.hessian.con_A[k], d.hessian.con_p[k], d.hessian.con_s[k] = turning_stiffness(m, d, k)
+                d.hessian.con_A[k], d.hessian.con_p[k], d.hessian.con_s[k] = angular_stiffness(m, d, k)
         elif other == 0 or d.hessian.pattern[0] == APART:  # APART: trees are decoupled, each body gets its part
             if any_(is_pushing(m, d, k)):
                 for side in range(2 if other > 0 else 1):

@@ -3,7 +3,7 @@
 A contact acts on its two bodies by the same force at two arms, each from the com of its body's tree:
 
     K += X F X'^T with X = ([r], 1), X' = ([r'], 1),
-    K += [[A + p (r' x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]] for its turns,
+    K += [[A + p (r' x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]] for its rotation axes,
 
 with F, A, p, s as in stiffness.py, and [r] the matrix of r x.  All contacts of a pair of bodies, a coupling
 (couplings.py), are summed before the product with the dofs, S_i = cdof[i]:
@@ -17,13 +17,13 @@ panels, not here, if H has the pattern ORDERED (worlds with an own elimination o
 hessian.con_coupling[k]: number of contact k's coupling;  hessian.ncoupling[0]: number of couplings.  `coupling_tips`
 returns the last dofs above both bodies of a coupling, the higher one first.
 Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of them; dof_blockid[i] is the block of dof i.
-Layout: H_ij is at hessian.H[rowadr[i] + place of j] (pattern.py).  hessian.coupling_K[k, i] is row i of the 6x6 matrix
+Layout: H_ij is at hessian.H[rowadr[i] + offset of j] (pattern.py).  hessian.coupling_K[k, i] is row i of the 6x6 matrix
 K of coupling k, rotations first.
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.solver.hessian.entries.couplings import couples_free_bodies, coupling_tips
-from featherlane.engine.solver.hessian.entries.pattern import ORDERED, first_place_of_block
+from featherlane.engine.solver.hessian.entries.pattern import ORDERED, block_offset
 
 
 @kernel
@@ -68,8 +68,8 @@ def add_point_stiffness(m, d, k, F):
 
 
 @kernel
-def add_turning_stiffness(m, d, k, A, p, s):
-    """Adds the turns of contact k to K: [[A + p (r' x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]]."""
+def add_angular_coupling(m, d, k, A, p, s):
+    """Adds the angular stiffness of contact k to K: [[A + p (r' x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]]."""
     r, r_other = ordered_arms(m, d, k)
     coupling = d.hessian.con_coupling[k]
     a = A.rows
@@ -119,7 +119,7 @@ def subtract_block_coupling(m, d, b, rows, c, n):
     """
     first_i, first_j = m.block_dofadr[b], m.block_dofadr[c]
     below = b > c  # H stores the lower triangle: if b > c, row i has the entry H_ij, else row j has H_ji
-    place = first_place_of_block(m, d, b, c) if below else first_place_of_block(m, d, c, b)
+    offset = block_offset(m, d, b, c) if below else block_offset(m, d, c, b)
     for i in range(first_i, first_i + rows):
         S = d.cdof[i]
         translates = is_free_translation(m, i)
@@ -127,7 +127,7 @@ def subtract_block_coupling(m, d, b, rows, c, n):
         for e in range(n):
             # x = S_i . K S_j;  for a translation, S_i is a unit vector, and x is part 3 + axis of K S_j
             x = flat(d.hessian.coupling_force)[6 * e + 3 + axis] if translates else dot(S, d.hessian.coupling_force[e])
-            entry = d.hessian.rowadr[i] + place + e if below else d.hessian.rowadr[first_j + e] + place + i - first_i
+            entry = d.hessian.rowadr[i] + offset + e if below else d.hessian.rowadr[first_j + e] + offset + i - first_i
             d.hessian.H[entry] = d.hessian.H[entry] - x
 
 

@@ -3,10 +3,10 @@
 A row's force is clamp(-D x, lo, hi), with x = J a - aref.  At a bound it does not change with x, so the row adds
 nothing to the second derivative of the cost.
 x is primal.row_x.  One-dof row k has the entry row_J[k] at dof row_dof[k].
-Layout of H: H_ij = hessian.H[rowadr[i] + place of j], the diagonal last, in rows of ancestors (on the model's own tree,
-or in the pattern PATHS on a wider one) or in block rows (pattern.py).  In rows of ancestors the place of j is
+Layout of H: H_ij = hessian.H[rowadr[i] + offset of j], the diagonal last, in rows of ancestors (on the model's own
+tree, or in the pattern PATHS on a wider one) or in block rows (pattern.py).  In rows of ancestors the offset of j is
 rownnz[j] - 1.  In block rows, `diagonal_block` and `find_block` return the entry e of a dof's block in the row's block
-list, and `place_in_block` the place of a dof in it.  `is_above(m, j, i)`: dof j is an ancestor of dof i, or i itself.
+list, and `offset_in_block` the offset of a dof in it.  `is_above(m, j, i)`: dof j is an ancestor of dof i, or i itself.
 Layout of the general rows: row k has n = row_dofnum[k] dofs, row_dof[first ...] in ascending order, with
 first = row_dofadr[k], and the Jacobian entries row_J[first ...].  Rows with the same dofs are stored one after the
 other, so their entries of one dof are n apart.  row_rownum[k] counts them from row k on, k included.
@@ -20,7 +20,7 @@ from featherlane.engine.solver.hessian.entries.pattern import (
     find_block,
     has_block_rows,
     is_above,
-    place_in_block,
+    offset_in_block,
 )
 from featherlane.engine.solver.rows.laws import bounded_weight
 
@@ -76,7 +76,7 @@ def add_to_block_row(m, d, first, stride, a, weighted):
     for b in range(a, -1, -1):  # descending, because `find_block` searches backward
         j = d.row_dof[first + b]
         e = find_block(m, d, e, j)
-        entry = row + place_in_block(m, d, e, j)
+        entry = row + offset_in_block(m, d, e, j)
         d.hessian.H[entry] = add_weighted_entries(d, first + b, stride, weighted, d.hessian.H[entry])
 
 

@@ -1,12 +1,12 @@
-"""Sparsity pattern of the Hessian: the places of its entries in each storage format.
+"""Sparsity pattern of the Hessian: the offsets of its entries in each storage format.
 
-Row i of H begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last.  The *place* of a dof j in row i
-is the position of its entry in the row: H_ij = hessian.H[rowadr[i] + place].
+Row i of H begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last.  The *offset* of a dof j in row
+i is the position of its entry in the row: H_ij = hessian.H[rowadr[i] + offset].
 
 Rows of ancestors (TREE, APART) are those of the model's own tree, and rows closed under paths (PATHS) those of a wider
-one.  There, dof j has the place rownnz[j] - 1 in every row that contains it.
+one.  There, dof j has the offset rownnz[j] - 1 in every row that contains it.
 Block rows (BLOCKS with the fill-in of the factor, ORDERED without) list the blocks of dofs of each row.  Entry e of the
-list is the block blockcol[e], whose first dof has the place blockplace[e].  All rows of block b share the entries
+list is the block blockcol[e], whose first dof has the offset blockoffset[e].  All rows of block b share the entries
 blockadr[b] to blockadr[b] + blocknum[b] - 1; the last one is b itself (factorizations/block_rows.py).
 """
 
@@ -54,7 +54,7 @@ def is_above(m, i, j):
     return i == j
 
 
-# ---- places in block rows -------------------------------------------------------------------------------------------
+# ---- offsets in block rows -------------------------------------------------------------------------------------------
 @kernel
 def diagonal_block(m, d, i):
     """Returns the entry of the block list for the block of dof i itself, in the row of dof i."""
@@ -72,28 +72,28 @@ def find_block(m, d, e, j):
 
 
 @kernel
-def place_in_block(m, d, e, j):
-    """Returns the place of dof j in a row, given the entry e of its block in the row's block list."""
-    return d.hessian.blockplace[e] + j - m.block_dofadr[d.hessian.blockcol[e]]
+def offset_in_block(m, d, e, j):
+    """Returns the offset of dof j in a row, given the entry e of its block in the row's block list."""
+    return d.hessian.blockoffset[e] + j - m.block_dofadr[d.hessian.blockcol[e]]
 
 
 @kernel
-def find_place(m, d, has_blocks, e, j):
-    """Returns (entry of dof j's block in the row's block list, place of dof j in the row).
+def find_offset(m, d, has_blocks, e, j):
+    """Returns (entry of dof j's block in the row's block list, offset of dof j in the row).
 
     The search begins at entry e and goes backward.  Without block rows (has_blocks = 0), e is returned unchanged.
     """
     if has_blocks:
         e = find_block(m, d, e, j)
-        place = place_in_block(m, d, e, j)
+        offset = offset_in_block(m, d, e, j)
     else:
-        place = d.hessian.rownnz[j] - 1
-    return e, place
+        offset = d.hessian.rownnz[j] - 1
+    return e, offset
 
 
 @kernel
-def first_place_of_block(m, d, b, c):
-    """Returns the place of the first dof of block c in the rows of block b, which contain block c."""
+def block_offset(m, d, b, c):
+    """Returns the offset of the first dof of block c in the rows of block b, which contain block c."""
     if has_block_rows(d):
         # binary search for c in the row's block list, which ascends
         low = d.hessian.blockadr[b]
@@ -104,7 +104,7 @@ def first_place_of_block(m, d, b, c):
                 low = middle + 1
             else:
                 high = middle
-        place = d.hessian.blockplace[low]
+        offset = d.hessian.blockoffset[low]
     else:
-        place = d.hessian.rownnz[m.block_dofadr[c]] - 1
-    return place
+        offset = d.hessian.rownnz[m.block_dofadr[c]] - 1
+    return offset

@@ -1,18 +1,19 @@
 """Contacts as stiffnesses of bodies: K_b = sum of w_ab q_a q_b^T over the basis wrenches q of the contacts on body b.
 
-A wrench of the basis is (r x u, u) for a direction u at arm r, and (v, 0) for a turn v.  A contact without turns is a
-3x3 stiffness F of its point, which adds X F X^T with X = ([r], 1), and [r] the matrix of r x.  Turns add
+A wrench of the basis is (r x u, u) for a direction u at arm r, and (v, 0) for a rotation axis v.  A contact without
+torsional and rolling friction has no rotation axes.  It is a 3x3 stiffness F of its point, which adds X F X^T with
+X = ([r], 1), and [r] the matrix of r x.  Rotation axes add
 
     [[A + p (r x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]]
 
 with a symmetric A on the rotation.  p s^T is the mixed second derivative by rotation and translation: p is a
-combination of the turns, s one of the directions.  The contact's basis is (n, u, v): normal and both tangents, scaled
-by friction, in con_basis[k]; its turns are in con_basis[TURN, k].  primal.con_y[k] and con_y[TURN, k] are
-y = J a - aref along them.
+combination of the rotation axes, s one of the directions.  The contact's basis is (n, u, v): normal and both tangents,
+scaled by friction, in con_basis[k]; its rotation axes are in con_basis[ANGULAR, k].  primal.con_y[k] and con_y[ANGULAR,
+k] are y = J a - aref along them.
 T is the length of y along the directions other than n, and t = y / T along these directions.  `cone_weights` returns
 ((w, e, q, b), 1 / T) of an elliptic cone, whose cost has the second derivative w n n^T - e (n t^T + t n^T) + q t t^T
-+ b I, with I over these directions.  `turning_weights` returns (c, w) of a pyramid: the weights of n with turn i, and
-of turn i with itself.
++ b I, with I over these directions.  `angular_edges_weights` returns (c, w) of a pyramid: the weights of n with axis i,
+and of axis i with itself.
 body_reached[b] is REACHED if a contact acts on b or below it, STIFF if also K_b is not 0.
 The blocks of K_b are aa (rotations), al (rotation, translation) and ll (translations), see spatial/stiffness.py.
 UPPER lists (i, j) of the six different entries of a symmetric 3x3 matrix.
@@ -22,8 +23,8 @@ The composition toward the root is that of composite inertias (Featherstone, RBD
 from featherlane.engine.prelude import *
 from featherlane.engine.solver.rows.cone import cone_weights
 from featherlane.engine.solver.rows.laws import one_sided_weight
-from featherlane.engine.solver.rows.pyramid import pyramid_weights, turning_weights
-from featherlane.engine.solver.rows.rows import REACHED, STIFF, TURN
+from featherlane.engine.solver.rows.pyramid import angular_edges_weights, pyramid_weights
+from featherlane.engine.solver.rows.rows import ANGULAR, REACHED, STIFF
 from featherlane.engine.spatial.stiffness import UPPER
 
 
@@ -102,7 +103,7 @@ def cone_stiffness(m, d, k):
 
 @stage
 def add_cone_stiffness(m, d, k, side):
-    """Adds the stiffness of an elliptic contact to K_b of one of its bodies, without its turns.
+    """Adds the stiffness of an elliptic contact to K_b of one of its bodies, without its rotation axes.
 
     Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
     """
@@ -117,21 +118,23 @@ def add_outer(w, a, x):
 
 
 @kernel
-def turning_stiffness(m, d, k):
-    """Returns (A, p, s) of a contact's turns r_i: A = sum of w_i r_i r_i^T + q p p^T; p s^T couples translations.
+def angular_stiffness(m, d, k):
+    """Returns (A, p, s), the second derivative of a contact's cost by rotations about its axes r_i.
 
-    Pyramid:  p = sum of c_i r_i and s = n, with c_i = w_ni and w_i = w_ii of `turning_weights`; q = 0.
+    A = sum of w_i r_i r_i^T + q p p^T: rotation with rotation.  p s^T: rotation with translation.
+
+    Pyramid:  p = sum of c_i r_i and s = n, with c_i = w_ni and w_i = w_ii of `angular_edges_weights`; q = 0.
     Cone:     p = sum of (y_i / T) r_i and s = q t - e n, with w_i = b and e, q, b of `cone_weights`.
     """
-    r0, r1, r2 = d.con_basis[TURN, k].rows
+    r0, r1, r2 = d.con_basis[ANGULAR, k].rows
     n, u, v = d.con_basis[k].rows
     if has_pyramids(m):
-        c, w = turning_weights(d, k)
+        c, w = angular_edges_weights(d, k)
         s = n
         q = 0.0
     else:
         (_, e, q, b), inverse_T = cone_weights(m, d, k)
-        c = inverse_T * d.primal.con_y[TURN, k]
+        c = inverse_T * d.primal.con_y[ANGULAR, k]
         w = Vec3(b, b, b)
         t = fma(d.primal.con_y[k][1] * inverse_T, u, d.primal.con_y[k][2] * inverse_T * v)
         s = fma(q, t, -e * n)
@@ -141,15 +144,15 @@ def turning_stiffness(m, d, k):
 
 
 @kernel
-def turning_weight(d, k):
-    """Returns the weight that the turns of a pyramid add to n n^T."""
-    _, w = turning_weights(d, k)
+def angular_edges_normal_weight(d, k):
+    """Returns the weight that the angular edges of a pyramid add to n n^T."""
+    _, w = angular_edges_weights(d, k)
     return w[0] + (w[1] + w[2])
 
 
 @kernel
-def add_turning(d, b, r, A, p, s):
-    """Adds [[A + p x^T + x p^T, p s^T], [s p^T, 0]] to K_b, with x = r x s, for a contact's turns at arm r."""
+def add_angular_stiffness(d, b, r, A, p, s):
+    """Adds [[A + p x^T + x p^T, p s^T], [s p^T, 0]] to K_b, with x = r x s, for a contact's rotation axes at arm r."""
     x = cross(r, s)
     aa = (
         fma(2.0 * p.x, x.x, A.xx),
@@ -166,18 +169,18 @@ def add_turning(d, b, r, A, p, s):
 
 
 @stage
-def add_turns(m, d, k, side):
-    """Adds the stiffness of a contact's turns to K_b of one of its bodies.
+def add_rotation_axes(m, d, k, side):
+    """Adds the stiffness of a contact's rotation axes to K_b of one of its bodies.
 
     Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
     """
     b, r = d.con_body[k, side], d.con_arm[k, side]
-    # the edges n + r_i and n - r_i of turn i also push along n, so the turns add a weight to n n^T
+    # the edges n + r_i and n - r_i of axis r_i also push along n: they add a weight to n n^T
     if has_pyramids(m):
         n = d.con_basis[k].rows[0]
-        add_stiffness_at_arm(d, b, r, add_outer(turning_weight(d, k), n, zeros(6)))
-    A, p, s = turning_stiffness(m, d, k)
-    add_turning(d, b, r, A, p, s)
+        add_stiffness_at_arm(d, b, r, add_outer(angular_edges_normal_weight(d, k), n, zeros(6)))
+    A, p, s = angular_stiffness(m, d, k)
+    add_angular_stiffness(d, b, r, A, p, s)
 
 
 @kernel

@@ -12,8 +12,8 @@ The right-hand side x = primal.search is one more column: x_i -= P_ki x_k.
 Each entry has the same roundings in the same order, k descending, as in an elimination row by row, and zeros that the
 pattern adds are exact: a world's result does not depend on the pattern that the other worlds need.
 Layout: row i of H begins at hessian.H[rowadr[i]] and has rownnz[i] entries, the diagonal last.  The row list of block b
-is blockcol[blockadr[b] ...], ascending, b itself the last one; the columns of entry e begin at blockplace[e] in each of
-the block's rows (block_rows.py).  All rows of a block have the length of the last one.
+is blockcol[blockadr[b] ...], ascending, b itself the last one; the columns of entry e begin at blockoffset[e] in each
+of the block's rows (block_rows.py).  All rows of a block have the length of the last one.
 
 Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of them; its row list has blocknum[b] entries.
 `nonzero_pivot` returns a pivot, or MINVAL if its magnitude is smaller.
@@ -98,14 +98,14 @@ def update_block_row(d, row, source, i, columns):
 
 # ---- one block ------------------------------------------------------------------------------------------------------
 @kernel
-def store_multipliers(d, block, place, target, w, i, start):
+def store_multipliers(d, block, offset, target, w, i, start):
     """Stores P_ki = A_ki / D_k in hessian.pivot, and x_i -= P_ki x_k, for the block's rows k >= start and one column i.
 
-    i: number of the column in a target block, which begins at column `place` of the rows, and has w dofs, the first
+    i: number of the column in a target block, which begins at column `offset` of the rows, and has w dofs, the first
     one `target`.   Layout: P_ki is at k * w + i.
     """
     P, inverse, x = d.hessian.pivot, d.hessian.dinv, d.primal.search
-    A_0i = block.adr + place + i  # address of column i in the block's first row
+    A_0i = block.adr + offset + i  # address of column i in the block's first row
     x_i = x[target + i]
     for k in range(block.size - 1, start - 1, -1):  # k descending, as in all sums
         P_ki = d.hessian.H[A_0i + k * block.stride] * inverse[block.first + k]
@@ -129,7 +129,7 @@ def eliminate_rows(d, block, i, height):
         adr=block.adr + below * block.stride, stride=block.stride, n=size - below, pivot=below * size, w=size
     )
     for r in unrolled(range(height)):
-        store_multipliers(d, block, place=above, target=first, w=size, i=i - r, start=below)
+        store_multipliers(d, block, offset=above, target=first, w=size, i=i - r, start=below)
     if height == 2:
         # the columns before i of both rows, then the diagonal of row i
         update_two_rows(d, row - block.stride, row, source, i=i - 1, columns=above + i)
@@ -208,29 +208,29 @@ def eliminate_from(m, d, block, b, at):
     end = d.hessian.blockadr[b] + at  # the target's entry in the list of b; the target is the last one in its own list
     target_block = d.hessian.blockcol[end]
     target, w = m.block_dofadr[target_block], m.block_dofnum[target_block]  # its first dof, and number of dofs
-    place = d.hessian.blockplace[end]
+    offset = d.hessian.blockoffset[end]
     e, f = d.hessian.blockadr[b], d.hessian.blockadr[target_block]  # next entries of the lists of b and the target
     for i in range(w):
-        store_multipliers(d, block, place, target, w, i, start=0)  # writes hessian.pivot and primal.search
+        store_multipliers(d, block, offset, target, w, i, start=0)  # writes hessian.pivot and primal.search
     # start of the target's rows, and their distance: the columns of blocks above, then its own
     target_row = d.hessian.rowadr[target]
     width = d.hessian.rownnz[target] - 1 + w
     while e <= end:
         first_f, last_f, last_e = find_run(d, e, end, f)
-        start = d.hessian.blockplace[e]
+        start = d.hessian.blockoffset[e]
         # columns of the run; if it ends with the target itself: those before, then the lower triangle of the target
-        columns = d.hessian.blockplace[last_e] - start
+        columns = d.hessian.blockoffset[last_e] - start
         triangle = 1
         if last_e < end:
             columns = columns + m.block_dofnum[d.hessian.blockcol[last_e]]
             triangle = 0
         source = Sources(adr=block.adr + start, stride=block.stride, n=block.size, pivot=0, w=w)
-        update_block_rows(d, target_row + d.hessian.blockplace[first_f], width, source, columns, triangle)
+        update_block_rows(d, target_row + d.hessian.blockoffset[first_f], width, source, columns, triangle)
         e, f = last_e + 1, last_f + 1
     # P = L, of `store_multipliers`
     for k in range(block.size):
         for i in range(w):
-            d.hessian.H[block.adr + k * block.stride + place + i] = d.hessian.pivot[k * w + i]
+            d.hessian.H[block.adr + k * block.stride + offset + i] = d.hessian.pivot[k * w + i]
 
 
 @stage
@@ -245,7 +245,7 @@ def factor_blocks(m, d):
         b = m.nblock - 1 - k  # from the last block: children are eliminated before their parents
         first, size = m.block_dofadr[b], m.block_dofnum[b]
         last = d.hessian.blocknum[b] - 1
-        above = d.hessian.blockplace[d.hessian.blockadr[b] + last]  # columns of the blocks before the last one, b
+        above = d.hessian.blockoffset[d.hessian.blockadr[b] + last]  # columns of the blocks before the last one, b
         block = Block(first=first, size=size, adr=d.hessian.rowadr[first], above=above, stride=above + size)
         factor_rows(d, block)
         # from the last target to the first: L replaces A in a target's columns, which lower targets do not read
@@ -284,7 +284,7 @@ def substitute_rows(m, d, b, r, stride, count):
     last = at + d.hessian.blocknum[b] - 1
     y = tuple(x[k + c] * d.hessian.dinv[k + c] for c in range(count))
     while at < last:
-        first_entry = row + d.hessian.blockplace[at]
+        first_entry = row + d.hessian.blockoffset[at]
         j = m.block_dofadr[d.hessian.blockcol[at]]
         at, n = end_of_run(m, d, at, last)
         for i in range(n):
@@ -310,7 +310,7 @@ def reduce_blocks(m, d):
             for i in range(r):
                 d.primal.search[first + i] = fma(-d.hessian.H[row + above + i], xk, d.primal.search[first + i])
             for at in range(row_list, row_list + d.hessian.blocknum[b] - 1):
-                entry = row + d.hessian.blockplace[at]
+                entry = row + d.hessian.blockoffset[at]
                 j = m.block_dofadr[d.hessian.blockcol[at]]
                 for i in range(m.block_dofnum[d.hessian.blockcol[at]]):
                     d.primal.search[j + i] = fma(-d.hessian.H[entry + i], xk, d.primal.search[j + i])

@@ -58,16 +58,16 @@ def mark_fill_in(m, d, b, lowest):
 
 @kernel
 def list_marked_blocks(m, d, b, lowest, adr):
-    """Stores the row of block b: its marked blocks in ascending order, and the places of their columns.
+    """Stores the row of block b: its marked blocks in ascending order, and the offsets of their columns.
 
     lowest: lowest block of the row.  adr: position of the row in hessian.blockcol.  Returns the row's width in dofs.
-    Writes: hessian.blockcol, blockplace, blockadr, blocknum of the row; b in the list of its parent's blockchild.
+    Writes: hessian.blockcol, blockoffset, blockadr, blocknum of the row; b in the list of its parent's blockchild.
     """
     n, width = 0, 0
     for c in range(lowest, b + 1):
         if d.hessian.blockmark[c] == b:
             d.hessian.blockcol[adr + n] = c
-            d.hessian.blockplace[adr + n] = width
+            d.hessian.blockoffset[adr + n] = width
             width += m.block_dofnum[c]
             n += 1
     d.hessian.blockadr[b] = adr
@@ -97,7 +97,7 @@ def find_block_rows(m, d):
     """Builds block rows for the couplings; sets con_overflow[0] = 1 if they exceed the capacity.
 
     Reads:  hessian.coupling_key, block_parentid.
-    Writes: hessian.*, hessian.blocknum (nblock,), hessian.blockplace (nHblock,), hessian.rownnz (nv,); con_overflow.
+    Writes: hessian.*, hessian.blocknum (nblock,), hessian.blockoffset (nHblock,), hessian.rownnz (nv,); con_overflow.
     Cost:   O(blocks of the pattern + nblock^2 / 2).
     """
     for b in range(m.nblock):

@@ -1,15 +1,15 @@
 """Contacts of free bodies in the panels of one world: P^T F P on the diagonal, -P_t^T F P_u between two bodies t and u.
 
-P is the velocity of the contact point per unit velocity of a body's dofs, and F the contact's 3x3 stiffness.  The turns
-of a contact, with the angular velocity R per unit dof, add R^T A R + R^T p s^T P + P^T s p^T R (stiffness.py).
-Layout: a row of a panel is one vector of eight columns, the dofs of a body from the last one on, and two zeros.  P and
-R are three such vectors each, one per component; `eights` reads a field as vectors of eight.  panel.axes has six
-vectors per tree, R and then the linear velocities; panel.rows has P of the two bodies of a contact (places 0 and 1).
-FREE = 6: dofs of a free body.  ROW = 8: numbers of a vector.  AXES = 48: those of a tree in panel.axes.
-POINT_ROWS = 24: those of P in panel.rows.
-lane: the world;  graph.place[t]: number of tree t in the elimination order;  panel.adr[t]: start of its panel;
-graph.col, colplace: the trees in a row of the factor and their first columns, rownnz[t] of them from rowadr[t] on.
-Contact k acts on bodies con_body[k] (the second is 0 if it does not move) at arms con_arm, and has turns if
+P is the velocity of the contact point per unit velocity of a body's dofs, and F the contact's 3x3 stiffness.  The
+rotation axes of a contact, with the angular velocity R per unit dof, add R^T A R + R^T p s^T P + P^T s p^T R
+(stiffness.py).  Layout: a row of a panel is one vector of eight columns, the dofs of a body from the last one on, and
+two zeros.  P and R are three such vectors each, one per component; `eights` reads a field as vectors of eight.
+panel.axes has six vectors per tree, R and then the linear velocities; panel.rows has P of the two bodies of a contact
+(sides 0 and 1).  FREE = 6: dofs of a free body.  ROW = 8: numbers of a vector.  AXES = 48: those of a tree in
+panel.axes.  POINT_ROWS = 24: those of P in panel.rows.
+lane: the world;  graph.position[t]: number of tree t in the elimination order;  panel.adr[t]: start of its panel;
+graph.col, colstart: the trees in a row of the factor and their first columns, rownnz[t] of them from rowadr[t] on.
+Contact k acts on bodies con_body[k] (the second is 0 if it does not move) at arms con_arm, and has rotation axes if
 con_dim[k] > 3.  `in_panel`: it acts on free bodies only.  primal.slot[: nslot] lists the contacts of worlds that the
 solver continues.
 Tree t has the dofs from tree_dofadr[t] on; `is_free_body`: it is a free body.  ngraph: number of trees.
@@ -45,7 +45,7 @@ def find_column(d, t, u):
     end = e + d.graph.rownnz[t]
     while e < end and d.graph.col[e] != u:
         e += 1
-    return d.graph.colplace[e] if e < end else -1
+    return d.graph.colstart[e] if e < end else -1
 
 
 @kernel
@@ -56,26 +56,26 @@ def angular_velocity_rows(d, t):
 
 
 @kernel
-def store_point_rows(d, t, r, place):
+def store_point_rows(d, t, r, side):
     """Returns P of free body t for a point at arm r: P = linear axes + R x r.
 
-    Stores it at place 0 or 1 of panel.rows.
+    Stores it on side 0 or 1 in panel.rows.
     """
     axes, rows = eights(d.panel.axes), eights(d.panel.rows)
     P = Vec3(axes[FREE * t + 3 + c] for c in range(3)) + cross(angular_velocity_rows(d, t), r)
     for c in unrolled(range(3)):
-        rows[3 * place + c] = P[c]
+        rows[3 * side + c] = P[c]
     return P
 
 
 @kernel
 def stiffness_products(d, lane, k, t, P):
-    """Returns (f, g) of contact k on free body t, given its P: f = F P + s p^T R, and with turns g = A R + p s^T P.
+    """Returns (f, g) of contact k on free body t: f = F P + s p^T R, with rotation axes g = A R + p s^T P.
 
     F, A, p and s are those of one world, lane `lane` of hessian.con_F, con_A, con_p and con_s.
     """
     f = read_lane(d.hessian.con_F, k, lane) @ P
-    g = P  # any three vectors: without turns g is not used
+    g = P  # any three vectors: without rotation axes g is not used
     if d.con_dim[k] > 3:
         p, s = read_lane(d.hessian.con_p, k, lane), read_lane(d.hessian.con_s, k, lane)
         R = angular_velocity_rows(d, t)
@@ -85,11 +85,11 @@ def stiffness_products(d, lane, k, t, P):
 
 
 @kernel
-def add_block(d, sign, k, t, place, column, products):
+def add_block(d, sign, k, t, side, column, products):
     """Adds sign (P_t^T f + R_t^T g) to the six rows of free body t, at a column of its panel.
 
     Row i is the body's dof 5 - i: three rotations, then three translations, for which P is the unit matrix and R is 0.
-    place: 0 or 1, of P_t in panel.rows.  products: (f, g) of `stiffness_products`, for the body of the columns.
+    side: 0 or 1, of P_t in panel.rows.  products: (f, g) of `stiffness_products`, for the body of the columns.
     """
     panel = eights(d.panel.values)
     P, R = d.panel.rows, d.panel.axes
@@ -99,7 +99,7 @@ def add_block(d, sign, k, t, place, column, products):
     for i in unrolled(range(3)):
         x = panel[first_row + i]
         for c in unrolled(range(3)):
-            x = fma(sign * P[POINT_ROWS * place + ROW * c + i], f[c], x)
+            x = fma(sign * P[POINT_ROWS * side + ROW * c + i], f[c], x)
         if d.con_dim[k] > 3:
             for c in unrolled(range(3)):
                 x = fma(sign * R[AXES * t + ROW * c + i], g[c], x)
@@ -117,23 +117,23 @@ def add_contact(m, d, lane, k):
     pushed, other = d.con_body[k, 0], d.con_body[k, 1]
     t = m.body_treeid[pushed]
     # con_arm: two arms per contact, that of the pushed body first
-    P = store_point_rows(d, t, read_lane(d.con_arm, 2 * k, lane), place=0)
+    P = store_point_rows(d, t, read_lane(d.con_arm, 2 * k, lane), side=0)
     products_t = stiffness_products(d, lane, k, t, P)
-    add_block(d, sign=1.0, k=k, t=t, place=0, column=0, products=products_t)
+    add_block(d, sign=1.0, k=k, t=t, side=0, column=0, products=products_t)
     if other > 0:
         u = m.body_treeid[other]
-        P = store_point_rows(d, u, read_lane(d.con_arm, 2 * k + 1, lane), place=1)
+        P = store_point_rows(d, u, read_lane(d.con_arm, 2 * k + 1, lane), side=1)
         products_u = stiffness_products(d, lane, k, u, P)
-        add_block(d, sign=1.0, k=k, t=u, place=1, column=0, products=products_u)
+        add_block(d, sign=1.0, k=k, t=u, side=1, column=0, products=products_u)
         # without couplings between trees, a panel has columns of its own tree only
-        if d.graph.place[t] < d.graph.place[u]:
+        if d.graph.position[t] < d.graph.position[u]:
             column = find_column(d, t, u)
             if column >= 0:
-                add_block(d, sign=-1.0, k=k, t=t, place=0, column=column, products=products_u)
+                add_block(d, sign=-1.0, k=k, t=t, side=0, column=column, products=products_u)
         else:
             column = find_column(d, u, t)
             if column >= 0:
-                add_block(d, sign=-1.0, k=k, t=u, place=1, column=column, products=products_t)
+                add_block(d, sign=-1.0, k=k, t=u, side=1, column=column, products=products_t)
 
 
 @kernel

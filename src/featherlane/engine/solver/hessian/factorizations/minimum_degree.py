@@ -106,11 +106,11 @@ def eliminate_tree(d1, t):
 
 @stage
 def order_trees(m1, d1):
-    """Computes the elimination order: graph.order lists the trees, graph.place[t] is the number of tree t in the list.
+    """Computes the elimination order: graph.order lists the trees, graph.position[t] is the number of tree t in it.
 
     Afterwards, row t of graph.bits is the row of t in the factor: the neighbours of t when it was eliminated.
     Reads:  graph.bits (ngraph, ngraphword).
-    Writes: graph.*, graph.place (ngraph,).
+    Writes: graph.*, graph.position (ngraph,).
     Cost:   O(entries of the factor times words of a row).
     """
     for n in range(d1.ngraph):
@@ -124,7 +124,7 @@ def order_trees(m1, d1):
         t = d1.graph.head[lowest]
         remove_from_degree_list(d1, t)
         d1.graph.order[k] = t
-        d1.graph.place[t] = k
+        d1.graph.position[t] = k
         lowest_neighbour = eliminate_tree(d1, t)  # removes t from the rows of its neighbours in graph.bits
         lowest = lowest_neighbour if lowest_neighbour < lowest else lowest
 

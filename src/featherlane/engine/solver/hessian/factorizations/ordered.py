@@ -8,14 +8,15 @@ A pile of 64 balls takes a third of the multiplications of one world, a tenth of
 
 Layout: the dofs of a tree are in reverse order in its panel: dof i has row and column last - i, with last the tree's
 last dof.  `entry_index` of panel.py gives the position of (row, column) in panel.values.
-Row i of H begins at hessian.H[rowadr[i]]; blocks e of the row list of block b: blockcol[e], at blockplace[e].
-graph.order: trees by elimination;  graph.col[e], colplace[e]: trees in the row of tree t and their first columns, for
+Row i of H begins at hessian.H[rowadr[i]]; blocks e of the row list of block b: blockcol[e], at blockoffset[e].
+graph.order: trees by elimination;  graph.col[e], colstart[e]: trees in the row of tree t and their first columns, for
 rownnz[t] numbers e from rowadr[t] on (panel.py);  hessian.con_coupling[k]: -1 if only one body of contact k moves.
 Tree t has the dofs from tree_dofadr[t] on, tree_dofnum[t] of them; dof_treeid[i] is the tree of dof i, body_treeid[b]
 that of body b.  Block b has the dofs from block_dofadr[b] on, block_dofnum[b] of them.  `find_column(d, t, u)` returns
 the first column of tree u in the panel of t, -1 if it has none.  `padded_size`: tree_dofnum, rounded up to eights.
 General row k has the dofs row_dof[row_dofadr[k] ...], row_dofnum[k] of them; row_present is 0 in worlds without it.
-    lane: the world;  graph.place[t]: number of tree t in the order;  panel.adr[t], start[t]: start of its panel and x.
+    lane: the world;  graph.position[t]: number of tree t in the order;  panel.adr[t], start[t]: start of its panel and
+    x.
 
 The choice depends only on a world's own couplings: the cost of its factor in the model's order, and the part of this
 cost due to fill-in.  A tile with both kinds of worlds is split.
@@ -30,12 +31,12 @@ from featherlane.engine.solver.hessian.factorizations.minimum_degree import (
     order_trees,
 )
 from featherlane.engine.solver.hessian.factorizations.panel import (
+    allocate_panels,
     clear_panels,
     entry_index,
     expand_panels,
     factor_panels,
     padded_size,
-    place_panels,
     reduce_panels,
 )
 
@@ -97,15 +98,15 @@ def mark_ordered(m, d):
 
 # ---- from block rows to panels -------------------------------------------------------------------------------------
 @kernel
-def load_block_between_trees(m, d, lane, b, t, place, c, u):
+def load_block_between_trees(m, d, lane, b, t, offset, c, u):
     """Copies the entries of block b of tree t with block c of tree u from one world's H to its panels.
 
-    place: first place of block c in the rows of b.  Nothing is copied if the world does not couple the trees.
+    offset: first offset of block c in the rows of b.  Nothing is copied if the world does not couple the trees.
     The panel of the tree that is eliminated first has the entries: its dofs are rows, the later dofs columns.
     """
     size_t, size_u = m.tree_dofnum[t], m.tree_dofnum[u]
     last_t, last_u = m.tree_dofadr[t] + size_t - 1, m.tree_dofadr[u] + size_u - 1
-    t_is_first = d.graph.place[t] < d.graph.place[u]  # in the elimination order
+    t_is_first = d.graph.position[t] < d.graph.position[u]  # in the elimination order
     # first column of the later tree, -1 if the world does not couple the trees
     column = find_column(d, t, u) if t_is_first else find_column(d, u, t)
     first_j = m.block_dofadr[c]
@@ -117,7 +118,7 @@ def load_block_between_trees(m, d, lane, b, t, place, c, u):
                 target = entry_index(d.panel.adr[t], size_t, last_t - i, column + last_u - j)
             else:
                 target = entry_index(d.panel.adr[u], size_u, last_u - j, column + last_t - i)
-            d.panel.values[target] = read_lane(d.hessian.H, d.hessian.rowadr[i] + place + j - first_j, lane)
+            d.panel.values[target] = read_lane(d.hessian.H, d.hessian.rowadr[i] + offset + j - first_j, lane)
 
 
 @kernel
@@ -143,21 +144,21 @@ def load_world(m, d, lane):
         first, t = m.block_dofadr[b], m.dof_treeid[m.block_dofadr[b]]
         # e: entries of the row list of block b
         for e in range(d.hessian.blockadr[b], d.hessian.blockadr[b] + d.hessian.blocknum[b]):
-            c, place = d.hessian.blockcol[e], d.hessian.blockplace[e]
+            c, offset = d.hessian.blockcol[e], d.hessian.blockoffset[e]
             u = m.dof_treeid[m.block_dofadr[c]]
             if t == u:
                 for i in range(first, first + m.block_dofnum[b]):
-                    load_row_within_tree(m, d, lane, i, t, d.hessian.rowadr[i] + place, c)
+                    load_row_within_tree(m, d, lane, i, t, d.hessian.rowadr[i] + offset, c)
             else:
-                load_block_between_trees(m, d, lane, b, t, place, c, u)
+                load_block_between_trees(m, d, lane, b, t, offset, c, u)
     add_contacts(m, d, lane)
 
 
 @stage
-def place_world(m, d, lane):
-    """Computes one world's elimination order and the places of its panels, and clears the panels.
+def prepare_panels(m, d, lane):
+    """Computes one world's elimination order and the offsets of its panels, and clears the panels.
 
-    If the panels do not fit, the world's trees are decoupled: ordered = 2.  A tile of one world keeps order and places
+    If the panels do not fit, the world's trees are decoupled: ordered = 2.  A tile of one world keeps order and offsets
     from one iteration to the next.
     Reads:  hessian.con_coupling, con_body, con_D, row_dof, row_present.
     Writes: ordered; graph.*, panel.*, panel.values (zeros).
@@ -167,13 +168,13 @@ def place_world(m, d, lane):
     if width(d) > 1 or d.panel.fits[0] == 0:
         build_graph(m, d, lane)
         order_trees(m, d)
-        place_panels(m, d)
+        allocate_panels(m, d)
         if d.panel.fits[0] == 0:
             # without couplings, each tree is factored alone
             write_lane(d.ordered, 0, lane, 2.0)
             clear_graph(m, d)
             order_trees(m, d)
-            place_panels(m, d)
+            allocate_panels(m, d)
         store_axes(m, d, lane)
     clear_panels(m, d)
 
@@ -215,7 +216,7 @@ def copy_factor(m, d, lane, to_hessian):
                     e,
                     t,
                     row=r,
-                    column=d.graph.colplace[at],
+                    column=d.graph.colstart[at],
                     count=m.tree_dofnum[d.graph.col[at]],
                     to_hessian=to_hessian,
                 )
@@ -256,7 +257,7 @@ def factor_world(m, d, lane):
     Writes: ordered; graph.*, panel.*.
     Cost:   see `factor_panels`.
     """
-    place_world(m, d, lane)  # writes the order and places of the panels
+    prepare_panels(m, d, lane)  # writes the order and offsets of the panels
     load_world(m, d, lane)  # writes panel.values
     load_search(m, d, lane)  # writes panel.x
     factor_panels(m, d)
@@ -300,7 +301,7 @@ def substitute_ordered(m, d):
     """
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
-            place_world(m, d, lane)
+            prepare_panels(m, d, lane)
             copy_factor(m, d, lane, to_hessian=0)
             load_search(m, d, lane)
             reduce_panels(m, d)  # panel.x <- L^-T panel.x
@@ -311,4 +312,4 @@ def substitute_ordered(m, d):
 @kernel
 def has_decoupled_trees(d):
     """Returns the mask of worlds whose search direction ignores the couplings of trees."""
-    return d.ordered[0] > 1.5  # `place_world` sets 2
+    return d.ordered[0] > 1.5  # `prepare_panels` sets 2

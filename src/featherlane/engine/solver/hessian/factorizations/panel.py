@@ -6,7 +6,7 @@ A tree is eliminated as a whole: each row of a later tree gets one update, whose
 Layout: columns are stored in groups of eight, each with all rows of the panel (`entry_index`), so that the entries of
 two trees are contiguous.  `eights(panel.values)` reads them as vectors, one per row and group: in a panel that begins
 at vector v, row r of group c is vector v + c * size + r, with `size` rows.  The columns of each tree are padded to a
-multiple of eight.  The trees in the row of tree t are graph.col[e], their first columns graph.colplace[e], for
+multiple of eight.  The trees in the row of tree t are graph.col[e], their first columns graph.colstart[e], for
 rownnz[t] numbers e from rowadr[t] on.  panel.x holds the right-hand side, tree t from panel.start[t] on.
 The factored panel holds D_k on the diagonal and A_kr = D_k L_kr right of it.  panel.inverse is 1 / D by dof: row k of a
 tree is its dof last - k, with `last` its last dof.
@@ -25,10 +25,10 @@ from featherlane.engine.solver.hessian.factorizations.minimum_degree import WORD
 FREE = 6  # dofs of a free body, the tree of most piles: its rows have separate kernels
 
 
-# ---- places of rows and columns ------------------------------------------------------------------------------------
+# ---- offsets of rows and columns ------------------------------------------------------------------------------------
 @kernel
 def list_row_trees(d1, t, adr):
-    """Lists the trees in the row of t in graph.col from adr on, sorted by their place in the order; returns how many.
+    """Lists the trees in the row of t in graph.col from adr on, sorted by position in the order; returns how many.
 
     The trees are the neighbours of t in graph.bits, WORD_BITS of them in a word (minimum_degree.py).
     """
@@ -40,7 +40,7 @@ def list_row_trees(d1, t, adr):
             bits = bits & (bits - 1)  # clears the lowest bit
             # insertion sort
             e = adr + n
-            while e > adr and d1.graph.place[d1.graph.col[e - 1]] > d1.graph.place[u]:
+            while e > adr and d1.graph.position[d1.graph.col[e - 1]] > d1.graph.position[u]:
                 d1.graph.col[e] = d1.graph.col[e - 1]
                 e -= 1
             d1.graph.col[e] = u
@@ -78,12 +78,12 @@ def clear_panels(m1, d1):
 
 
 @stage
-def place_panels(m1, d1):
+def allocate_panels(m1, d1):
     """Computes the start of each tree's panel and x, and the columns of each tree; panel.fits = 0 if they do not fit.
 
     graph.degree[t] is the number of trees in the row of t.
-    Reads:  graph.bits, graph.order, graph.place, graph.degree of `order_trees`.
-    Writes: graph.*, panel.*, panel.width (ngraph,), graph.colplace (nfill,).
+    Reads:  graph.bits, graph.order, graph.position, graph.degree of `order_trees`.
+    Writes: graph.*, panel.*, panel.width (ngraph,), graph.colstart (nfill,).
     """
     adr, entries, start = 0, 0, 0  # next free positions in graph.col, in panel.values, in panel.x
     d1.panel.fits[0] = 1
@@ -98,7 +98,7 @@ def place_panels(m1, d1):
         n = list_row_trees(d1, t, adr)
         width = padded_size(m1, t)
         for e in range(adr, adr + n):
-            d1.graph.colplace[e] = width
+            d1.graph.colstart[e] = width
             width += padded_size(m1, d1.graph.col[e])
         d1.graph.rowadr[t], d1.graph.rownnz[t] = adr, n
         d1.panel.adr[t], d1.panel.width[t] = entries, width
@@ -261,7 +261,7 @@ def update_tree(m1, d1, t, u, at):
     e, f = d1.graph.rowadr[t] + at, d1.graph.rowadr[u]  # the next entries of graph.col in the rows of t and u
     end = d1.graph.rowadr[t] + d1.graph.rownnz[t]  # end of the row of t
     # the run: vectors of row 0 of its first group in both panels, and its number of groups so far
-    source, target = start_t + d1.graph.colplace[e] // 8 * size, start_u
+    source, target = start_t + d1.graph.colstart[e] // 8 * size, start_u
     count = padded_size(m1, u) // 8
     if size == FREE and rows == FREE:  # with constants, so that the compiler knows the lengths of loops
         store_multipliers(m1, d1, t, u, source, size=FREE, groups=1)
@@ -276,10 +276,10 @@ def update_tree(m1, d1, t, u, at):
         count = 0
     e += 1
     while count > 0 or e < end:  # count > 0: the first run, with u's own columns, is not yet updated
-        if count == 0:  # a new run begins at the place of tree col[e] in the row of u
+        if count == 0:  # a new run begins at the offset of tree col[e] in the row of u
             while d1.graph.col[f] != d1.graph.col[e]:
                 f += 1
-            source, target = start_t + d1.graph.colplace[e] // 8 * size, start_u + d1.graph.colplace[f] // 8 * rows
+            source, target = start_t + d1.graph.colstart[e] // 8 * size, start_u + d1.graph.colstart[f] // 8 * rows
         # extend the run to trees that are adjacent in both rows
         while e < end and d1.graph.col[f] == d1.graph.col[e]:
             count += padded_size(m1, d1.graph.col[e]) // 8
@@ -293,7 +293,7 @@ def update_tree(m1, d1, t, u, at):
 def factor_panels(m1, d1):
     """Replaces the panels by their factor, rows D_k L_kr, and panel.x by L^-T panel.x.
 
-    Reads:  panel.values (npanel,), its places.
+    Reads:  panel.values (npanel,), its offsets.
     Writes: panel.values, panel.inverse (nv,) = 1 / D, panel.x (npanelcolumn,).
     Scratch: panel.scale.
     Cost:   sum over trees of s n^2 / 2, with n the width of the panel, eight at a time.
@@ -321,7 +321,7 @@ def reduce_tree(m1, d1, t):
             L = A[entry_index(start, size, k, r)] * d1.panel.inverse[last - k]
             x[x_start + r] = fma(-L, x[x_start + k], x[x_start + r])
     for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
-        u, column = d1.graph.col[e], d1.graph.colplace[e]
+        u, column = d1.graph.col[e], d1.graph.colstart[e]
         target = d1.panel.start[u]
         for r in range(m1.tree_dofnum[u]):
             y = x[target + r]
@@ -344,7 +344,7 @@ def row_products(m1, d1, t, row, count):
     sums = tuple(zero for _ in range(count))
     for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
         u = d1.graph.col[e]
-        group = start + d1.graph.colplace[e] // 8 * size
+        group = start + d1.graph.colstart[e] // 8 * size
         x_u = d1.panel.start[u] // 8
         for c in range(padded_size(m1, u) // 8):
             x = X[x_u + c]
@@ -400,7 +400,7 @@ def expand_tree(m1, d1, t):
 def reduce_panels(m1, d1):
     """Computes panel.x <- L^-T panel.x, bitwise identical to its result during factorization.
 
-    Reads:  panel.values, panel.inverse, its places.   Writes: panel.x (npanelcolumn,).   Cost: O(entries).
+    Reads:  panel.values, panel.inverse, its offsets.   Writes: panel.x (npanelcolumn,).   Cost: O(entries).
     """
     for k in range(d1.ngraph):
         reduce_tree(m1, d1, d1.graph.order[k])
@@ -410,7 +410,7 @@ def reduce_panels(m1, d1):
 def expand_panels(m1, d1):
     """Computes panel.x <- L^-1 D^-1 panel.x.
 
-    Reads:  panel.values, panel.inverse, its places.
+    Reads:  panel.values, panel.inverse, its offsets.
     Writes: panel.x (npanelcolumn,).
     Scratch: panel.sum.
     Cost:   O(entries).

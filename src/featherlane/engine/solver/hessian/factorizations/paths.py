@@ -1,7 +1,7 @@
 """Rows closed under paths: the pattern of a Hessian with coupled branches, as that of a wider tree.
 
 A coupling puts two branches on one path to the root, so the rows of the pattern are again those of a tree: row i
-holds the ancestors of i, then i, and begins the row of each of its descendants.  Dof j is at the same place in every
+holds the ancestors of i, then i, and begins the row of each of its descendants.  Dof j is at the same offset in every
 row that contains it.  The column-wise L^T D L of a model's own tree (dynamics/sparse/tree_factor.py) serves it, with
 the rows below a column as a list (`listed`; the model's own tree needs no list, up to 11 % faster).
 

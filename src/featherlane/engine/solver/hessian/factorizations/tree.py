@@ -92,11 +92,11 @@ def factor_chains(m, d):
     """
     # the factor A replaces H in the same memory;  inertia=0: pivots have no lower bound
     system = System(source=d.hessian.H, A=d.hessian.H, inverse=d.hessian.dinv, f=d.primal.search, inertia=0)
-    # own=1: the diagonal is that of H;  reduce=1: also f <- L^-T f
+    # own_diagonal=1: the diagonal is that of H;  reduce=1: also f <- L^-T f
     if d.hessian.pattern[0] == PATHS:
-        factor_columns(path_rows(m, d), listed=1, system=system, own=1, reduce=1)
+        factor_columns(path_rows(m, d), listed=1, system=system, own_diagonal=1, reduce=1)
     else:
-        factor_columns(model_tree_rows(m, d), listed=0, system=system, own=1, reduce=1)
+        factor_columns(model_tree_rows(m, d), listed=0, system=system, own_diagonal=1, reduce=1)
 
 
 @stage

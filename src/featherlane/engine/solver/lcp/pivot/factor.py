@@ -1,16 +1,16 @@
 """L D L^T of the rows of one LCP that lie between their bounds, updated as rows enter and leave.
 
-    A_CC = L D L^T,     C: the places in the factor,     A: place.A, the scaled matrix in pivoting order
+    A_CC = L D L^T,     C: the variables in the factor,     A: scaled.A, the scaled matrix in pivoting order
 
-There are one.nfactor rows, one.ngap of them gaps.  Row k of the factor belongs to place p = one.factor[k] of the
-pivoting, and one.slot[p] = k.  A row that enters is the last one.  A row that leaves becomes a gap: a row of the
+There are one.nfactor rows, one.ngap of them gaps.  Row k of the factor belongs to variable p = one.factor[k],
+and one.factor_row[p] = k.  A row that enters is the last one.  A row that leaves becomes a gap: a row of the
 identity with one.factor[k] = -1 and one.D[k] = 0.  Its column becomes a positive rank-one update of the rows behind it.
 The factor is rebuilt if more than a quarter of its rows are gaps.
 
 Layout: one.L stores L^T by rows, so that a substitution adds whole rows: (L^T)_kj = one.L[k * stride + j], with stride
 the number of rows rounded up to a multiple of eight.  one.D stores 1 / D.  `eights(one.L)` is the same array in vectors
 of eight adjacent numbers, here called eights: eight k * row_eights + c holds columns 8 c to 8 c + 7 of row k.
-Symbols: r1: the record of the problem (one.* and place.*);  p: a place;  k, j: rows of the factor;  c, e: eights;
+Symbols: r1: the record of the problem (one.* and scaled.*);  p: a variable;  k, j: rows of the factor;  c, e: eights;
     t: an array over the factor's rows, A_Cp or L^-1 A_Cp.
 Source: R. W. Cottle and G. B. Dantzig, "Complementary pivot theory of mathematical programming" (1968); Gill, Golub,
     Murray and Saunders, "Methods for modifying matrix factorizations" (1974), method C1.
@@ -66,22 +66,22 @@ def gather_matrix_row(r1, p, t):
     nfactor = r1.one.nfactor[0]
     A_p = p * 8 * eights_per_row(r1)  # index of row p of A
     for k in range(nfactor):
-        place = r1.one.factor[k]  # its column of A
+        variable = r1.one.factor[k]  # its column of A
         t[k] = 0.0
-        if place >= 0:
-            t[k] = r1.place.A[A_p + place]
+        if variable >= 0:
+            t[k] = r1.scaled.A[A_p + variable]
     for k in range(nfactor, (nfactor + 7) // 8 * 8):
         t[k] = 0.0
 
 
 @kernel
 def gather_negative_w(r1):
-    """Sets one.turn = -w of the factor's rows; 0 in its gaps and behind it, up to a multiple of eight."""
+    """Sets one.rhs = -w of the factor's rows; 0 in its gaps and behind it, up to a multiple of eight."""
     nfactor = r1.one.nfactor[0]
     for k in range((nfactor + 7) // 8 * 8):
-        r1.one.turn[k] = 0.0
+        r1.one.rhs[k] = 0.0
         if k < nfactor and r1.one.factor[k] >= 0:
-            r1.one.turn[k] = -r1.place.w[r1.one.factor[k]]
+            r1.one.rhs[k] = -r1.scaled.w[r1.one.factor[k]]
 
 
 @kernel
@@ -167,10 +167,10 @@ def substitute_backward(r1, t, y):
 # ---- rows that enter and leave --------------------------------------------------------------------------------
 @kernel
 def pivot_of(r1, p, t):
-    """Returns the pivot that place p would have, with t = L^-1 A_Cp: A_pp - t^T D^-1 t.  Overwrites one.sum."""
+    """Returns the pivot that variable p would have, with t = L^-1 A_Cp: A_pp - t^T D^-1 t.  Overwrites one.sum."""
     count = (r1.one.nfactor[0] + 7) // 8
     t8, Dinv8, sum8 = eights(t), eights(r1.one.D), eights(r1.one.sum)
-    pivot = r1.place.A[p * 8 * eights_per_row(r1) + p]
+    pivot = r1.scaled.A[p * 8 * eights_per_row(r1) + p]
     if count > 0:
         product = t8[0] * (t8[0] * Dinv8[0])
         for c in range(1, count):
@@ -182,7 +182,7 @@ def pivot_of(r1, p, t):
 
 @kernel
 def is_independent(r1, t, pivot):
-    """Checks that the pivot of place p exceeds rounding, given t = L^-1 A_Cp.  Overwrites one.y.
+    """Checks that the pivot of variable p exceeds rounding, given t = L^-1 A_Cp.  Overwrites one.y.
 
     The pivot is y^T A y with y = (-A_CC^-1 A_Cp, 1).  It exceeds rounding if it is above SMALLEST_PIVOT y^T y, because
     the entries of A are at most about 1.  Only pivots from SMALLEST_PIVOT to DOUBTFUL need y: a smaller one fails, as
@@ -200,14 +200,14 @@ def is_independent(r1, t, pivot):
 
 @kernel
 def append_factor_row(r1, p, t, pivot):
-    """Appends place p as the last row of the factor, with t = L^-1 A_Cp: column D^-1 t of L^T, 1 / pivot in one.D."""
+    """Appends variable p to the factor, given t = L^-1 A_Cp: column D^-1 t of L^T, 1 / pivot in one.D."""
     last = r1.one.nfactor[0]
     stride = 8 * eights_per_row(r1)
     for k in range(last):
         r1.one.L[k * stride + last] = t[k] * r1.one.D[k]
     r1.one.D[last] = 1.0 / pivot
     r1.one.factor[last] = p
-    r1.one.slot[p] = last
+    r1.one.factor_row[p] = last
     r1.one.nfactor[0] = last + 1
 
 
@@ -226,13 +226,13 @@ def update_rows_behind(r1, leaving):
     """Refactors the rows behind row `leaving` of the factor: L' D' L'^T = L D L^T + weight column column^T.
 
     At first, weight is the pivot of the leaving row, and column its column of L.  Method C1 goes through the rows j;
-    after row j, weight and column are those of the update of the rows behind j.  Overwrites one.turn, with column.
+    after row j, weight and column are those of the update of the rows behind j.  Overwrites one.rhs, with column.
     """
     nfactor = r1.one.nfactor[0]
     row_eights = eights_per_row(r1)
     LT8 = eights(r1.one.L)
-    column = r1.one.turn
-    column8 = eights(r1.one.turn)
+    column = r1.one.rhs
+    column8 = eights(r1.one.rhs)
     # eights first to end - 1 hold the rows from the leaving one on
     first = leaving // 8
     end = (nfactor + 7) // 8
@@ -259,22 +259,22 @@ def update_rows_behind(r1, leaving):
 
 @kernel
 def refactor(r1):
-    """Rebuilds the factor without gaps; its rows keep their order.  Overwrites one.turn."""
+    """Computes the factor L D L^T of A_CC again, without gaps; its rows keep their order.  Overwrites one.rhs."""
     nfactor = r1.one.nfactor[0]
     clear_factor(r1)
     for k in range(nfactor):
         p = r1.one.factor[k]
         # the new factor has at most k rows here, so one.factor[k] is not overwritten yet
         if p >= 0:
-            gather_matrix_row(r1, p, r1.one.turn)
-            substitute_forward(r1, r1.one.turn)
-            append_factor_row(r1, p, r1.one.turn, pivot_of(r1, p, r1.one.turn))
+            gather_matrix_row(r1, p, r1.one.rhs)
+            substitute_forward(r1, r1.one.rhs)
+            append_factor_row(r1, p, r1.one.rhs, pivot_of(r1, p, r1.one.rhs))
 
 
 @kernel
 def remove_row(r1, p):
-    """Removes place p from the factor: its row becomes a gap.  Overwrites one.turn."""
-    leaving = r1.one.slot[p]
+    """Removes variable p from the factor: its row becomes a gap.  Overwrites one.rhs."""
+    leaving = r1.one.factor_row[p]
     row_eights = eights_per_row(r1)
     LT8 = eights(r1.one.L)
     update_rows_behind(r1, leaving)
@@ -285,7 +285,7 @@ def remove_row(r1, p):
         r1.one.L[k * 8 * row_eights + leaving] = 0.0
     r1.one.D[leaving] = 0.0
     r1.one.factor[leaving] = -1
-    r1.one.slot[p] = -1
+    r1.one.factor_row[p] = -1
     r1.one.ngap[0] = r1.one.ngap[0] + 1
     drop_last_rows(r1)
     # gaps may take at most a quarter of the factor

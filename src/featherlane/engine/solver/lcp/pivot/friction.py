@@ -5,18 +5,17 @@ diverge: a block that tips over its edge presses harder the harder it is held.  
 of all slipping rows are solved together, with the sides of all rows fixed: Newton's method on a piecewise linear map,
 exact once no row changes its side.  If its steps do not converge, projected Gauss-Seidel sweeps under
 live limits find other sides to start from.  There may be no fixed point, or many.
-Symbols: r1: the record of the problem;  i, p, q: places;  k: the row at a place;  normal: place of row findex[k];
-    slipping: at a friction limit, listed in one.factor behind the factor's rows;  C: the places in the factor.
-    place.hi of a friction place is its limit in effect, place.lo = -place.hi.  one.order[i]: the row at place i, and
-    one.place[k] that of row k;  one.hi[k]: mu;  one.slot[i]: row of the factor, -1: none;  place.scale: units of x;
-    one.nconstant: places before friction, of one.n;  one.nfactor: rows of the factor, gaps included, one.ngap: gaps.
+Symbols: r1: the record of the problem;  i, p, q: variables;  k = one.order[i]: row of variable i;  normal: variable of
+    row findex[k]; slipping: at a friction limit, listed in one.factor behind the factor's rows;  C: the variables in
+    the factor.  scaled.hi of a friction variable is its limit in effect, scaled.lo = -scaled.hi.  one.position[k]: the
+    variable of row k;  one.hi[k]: mu;  one.factor_row[i]: row of the factor, -1: none;  scaled.scale: units of x;
+    one.nconstant: variables before friction, of one.n;  one.nfactor: rows of the factor, gaps included, one.ngap: gaps.
     States (scaled_problem.py): LOWER, UPPER: at a bound;  BETWEEN: in the factor;  WAITING: between the bounds, but
-    outside the factor, as it depends on its rows;  FIXED: both bounds are 0.
-    `substitute_forward(r1, t)`: t <- L^-1 t;  `substitute_backward(r1, t, y)`: y <- L^-T D^-1 t;
-    `gather_matrix_row(r1, p, t)`: t = A_Cp;  `refactor`: rebuilds the factor without gaps;
-    `set_to_bound(r1, i, upper)`: sets x and state;
-    `append_listed_places`: adds the places that are listed behind the factor to it;
-    `add_matrix_product(r1, v, out, rows, blocks)`: out += A v, from the first `rows` places of v to the first
+    outside the factor, as it depends on its rows;  FIXED: both bounds are 0.  `substitute_forward(r1, t)`: t <- L^-1 t;
+    `substitute_backward(r1, t, y)`: y <- L^-T D^-1 t; `gather_matrix_row(r1, p, t)`: t = A_Cp;  `refactor`: rebuilds
+    the factor without gaps; `set_to_bound(r1, i, upper)`: sets x and state;
+    `append_listed_variables`: adds the variables that are listed behind the factor to it;
+    `add_matrix_product(r1, v, out, rows, blocks)`: out += A v, from the first `rows` variables of v to the first
       `blocks` eights (vectors of eight numbers) of `out`;
     `multiply_row(r1, i)`: ((A x)_i, the sum of its absolute terms);  `eights_per_row`: eights in a row of A;
     `refine_active_set`: moves x to the minimum at fixed limits, returns its passes.
@@ -35,7 +34,7 @@ from featherlane.engine.solver.lcp.pivot.factor import (
     substitute_backward,
     substitute_forward,
 )
-from featherlane.engine.solver.lcp.pivot.many_rows import append_listed_places
+from featherlane.engine.solver.lcp.pivot.many_rows import append_listed_variables
 from featherlane.engine.solver.lcp.pivot.scaled_problem import (
     BETWEEN,
     FIXED,
@@ -62,24 +61,24 @@ SINGULAR = 1e-12  # a smaller pivot of the limits' system counts as 0; its diago
 # ---- the limits that follow from x -----------------------------------------------------------------------------------
 @kernel
 def friction_limit(r1, i):
-    """Returns the friction limit of place i at the present x: mu |x_normal| + add, scaled."""
+    """Returns the friction limit of variable i at the present x: mu |x_normal| + add, scaled."""
     k = r1.one.order[i]
-    normal = r1.one.place[r1.one.findex[k]]
-    force = fabs(r1.place.x[normal]) * r1.place.scale[normal]  # |x_normal|, unscaled
+    normal = r1.one.position[r1.one.findex[k]]
+    force = fabs(r1.scaled.x[normal]) * r1.scaled.scale[normal]  # |x_normal|, unscaled
     limit = fabs(r1.one.add[k])  # add >= 0: fabs turns -0 into 0
     # without force there is no friction, whatever mu: inf * 0 would be NaN
     if force > 0.0:
         limit = limit + r1.one.hi[k] * force
-    return limit / r1.place.scale[i]
+    return limit / r1.scaled.scale[i]
 
 
 @kernel
 def limit_friction(r1):
-    """Sets the bounds of all friction places to the limits that follow from the present x."""
+    """Sets the bounds of all friction variables to the limits that follow from the present x."""
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
         limit = friction_limit(r1, i)
-        r1.place.lo[i] = -limit
-        r1.place.hi[i] = limit
+        r1.scaled.lo[i] = -limit
+        r1.scaled.hi[i] = limit
 
 
 @kernel
@@ -89,7 +88,7 @@ def limit_mismatch(r1):
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
         limit = friction_limit(r1, i)
         if limit < INF:
-            change = fmax(fabs(limit - r1.place.hi[i]), change)
+            change = fmax(fabs(limit - r1.scaled.hi[i]), change)
             largest = fmax(limit, largest)
     return change, largest
 
@@ -102,12 +101,12 @@ def move_with_limits(r1):
     """
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
         state = r1.one.state[i]
-        if r1.place.hi[i] == INF:
+        if r1.scaled.hi[i] == INF:
             if state != BETWEEN:
                 r1.one.state[i] = WAITING
         elif state == FIXED:
             # the limit was 0: it opens to the side to which w drives x
-            set_to_bound(r1, i, upper=r1.place.w[i] < 0.0)
+            set_to_bound(r1, i, upper=r1.scaled.w[i] < 0.0)
         elif state in (LOWER, UPPER):
             set_to_bound(r1, i, upper=state == UPPER)
         else:
@@ -117,16 +116,16 @@ def move_with_limits(r1):
 # ---- limits and forces together --------------------------------------------------------------------------------------
 @kernel
 def list_slipping(r1):
-    """Lists the slipping places whose limits depend on x_C in one.factor, behind the factor's; returns how many.
+    """Lists the slipping variables whose limits depend on x_C in one.factor, behind the factor's; returns how many.
 
-    The limit depends on x_C if the normal is in the factor, and mu > 0.  Places with an infinite mu are left out.
+    The limit depends on x_C if the normal is in the factor, and mu > 0.  Variables with an infinite mu are left out.
     """
     nfactor = r1.one.nfactor[0]
     count = 0
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
         k = r1.one.order[i]
-        normal = r1.one.place[r1.one.findex[k]]
-        if r1.one.state[i] in (LOWER, UPPER) and r1.one.slot[normal] >= 0 and 0.0 < r1.one.hi[k] < INF:
+        normal = r1.one.position[r1.one.findex[k]]
+        if r1.one.state[i] in (LOWER, UPPER) and r1.one.factor_row[normal] >= 0 and 0.0 < r1.one.hi[k] < INF:
             r1.one.factor[nfactor + count] = i
             count += 1
     return count
@@ -134,20 +133,20 @@ def list_slipping(r1):
 
 @kernel
 def side_of(r1, i):
-    """Returns the sign of x at the bound of place i: 1 at the upper one, -1 at the lower one."""
+    """Returns the sign of x at the bound of variable i: 1 at the upper one, -1 at the lower one."""
     return 1.0 if r1.one.state[i] == UPPER else -1.0
 
 
 @kernel
 def write_limit_system(r1, count):
-    """Writes Newton's system for the limits l of the `count` slipping places to one.L, behind the factor's rows.
+    """Writes Newton's system for the limits l of the `count` slipping variables to one.L, behind the factor's rows.
 
     dl_i - sum over j of (d limit_i / d l_j) dl_j = limit_i(x) - l_i,   limit_i(x) = mu_i |x_normal| + add_i
     With x_j = side_j l_j and x_C = A_CC^-1 (b_C - sum over j of A_Cj x_j), the derivative is, for y = A_CC^-1 A_Cj,
 
         d limit_i / d l_j = -mu_i sgn(x_normal) side_j y_normal
 
-    i, j: positions in the list of slipping places;  q, p: the places there;  normal: that of q.
+    i, j: positions in the list of slipping variables;  q, p: the variables there;  normal: that of q.
     Entry (i, j) is one.L[(nfactor + i) * stride + j], the right-hand side is column `count`.
     """
     nfactor = r1.one.nfactor[0]
@@ -155,22 +154,23 @@ def write_limit_system(r1, count):
     for j in range(count):
         p = r1.one.factor[nfactor + j]
         # one.y = A_CC^-1 A_Cp
-        gather_matrix_row(r1, p, r1.one.turn)
-        substitute_forward(r1, r1.one.turn)
-        substitute_backward(r1, r1.one.turn, r1.one.y)
+        gather_matrix_row(r1, p, r1.one.rhs)
+        substitute_forward(r1, r1.one.rhs)
+        substitute_backward(r1, r1.one.rhs, r1.one.y)
         for i in range(count):
             q = r1.one.factor[nfactor + i]
             k = r1.one.order[q]
-            normal = r1.one.place[r1.one.findex[k]]
+            normal = r1.one.position[r1.one.findex[k]]
             # d limit_i / d x_normal = mu sgn(x_normal), scaled
-            slope = r1.one.hi[k] * r1.place.scale[normal] / r1.place.scale[q]
-            if r1.place.x[normal] < 0.0:
+            slope = r1.one.hi[k] * r1.scaled.scale[normal] / r1.scaled.scale[q]
+            if r1.scaled.x[normal] < 0.0:
                 slope = -slope
             identity = 1.0 if i == j else 0.0
-            r1.one.L[(nfactor + i) * stride + j] = identity + slope * side_of(r1, p) * r1.one.y[r1.one.slot[normal]]
+            entry = identity + slope * side_of(r1, p) * r1.one.y[r1.one.factor_row[normal]]
+            r1.one.L[(nfactor + i) * stride + j] = entry
     for i in range(count):
         q = r1.one.factor[nfactor + i]
-        r1.one.L[(nfactor + i) * stride + count] = friction_limit(r1, q) - r1.place.hi[q]
+        r1.one.L[(nfactor + i) * stride + count] = friction_limit(r1, q) - r1.scaled.hi[q]
 
 
 @kernel
@@ -214,7 +214,7 @@ def solve_limit_system(r1, first, count):
 def move_slipping(r1, count):
     """Adds the solution dl of `solve_limit_system` to the limits, and moves x with them.
 
-    Slipping places N move by dx_N to their new limits, and x_C by -A_CC^-1 A_CN dx_N, so that w_C stays 0.
+    Slipping variables N move by dx_N to their new limits, and x_C by -A_CC^-1 A_CN dx_N, so that w_C stays 0.
     Reads: dl in column `count` of one.L, behind the factor's rows.
     """
     n, nfactor = r1.one.n[0], r1.one.nfactor[0]
@@ -223,30 +223,30 @@ def move_slipping(r1, count):
     for i in range(count):
         p = r1.one.factor[nfactor + i]
         # old limit + dl_i; a limit is never negative
-        limit = fmax(r1.place.hi[p] + r1.one.L[(nfactor + i) * 8 * row_eights + count], 0.0)
+        limit = fmax(r1.scaled.hi[p] + r1.one.L[(nfactor + i) * 8 * row_eights + count], 0.0)
         x = side_of(r1, p) * limit
-        r1.place.dx[p] = x - r1.place.x[p]
-        r1.place.lo[p] = -limit
-        r1.place.hi[p], r1.place.x[p] = limit, x
-    add_matrix_product(r1, r1.place.dx, r1.place.dw, n, row_eights)
-    # one.y = -A_CC^-1 dw_C, with one.turn = -dw_C first; `solve_slipping` has removed the gaps of the factor
+        r1.scaled.dx[p] = x - r1.scaled.x[p]
+        r1.scaled.lo[p] = -limit
+        r1.scaled.hi[p], r1.scaled.x[p] = limit, x
+    add_matrix_product(r1, r1.scaled.dx, r1.scaled.dw, n, row_eights)
+    # one.y = -A_CC^-1 dw_C, with one.rhs = -dw_C first; `solve_slipping` has removed the gaps of the factor
     for k in range((nfactor + 7) // 8 * 8):
-        r1.one.turn[k] = -r1.place.dw[r1.one.factor[k]] if k < nfactor else 0.0
-    substitute_forward(r1, r1.one.turn)
-    substitute_backward(r1, r1.one.turn, r1.one.y)
+        r1.one.rhs[k] = -r1.scaled.dw[r1.one.factor[k]] if k < nfactor else 0.0
+    substitute_forward(r1, r1.one.rhs)
+    substitute_backward(r1, r1.one.rhs, r1.one.y)
     for k in range(nfactor):
         p = r1.one.factor[k]
-        r1.place.x[p] = r1.place.x[p] + r1.one.y[k]
+        r1.scaled.x[p] = r1.scaled.x[p] + r1.one.y[k]
         clip_to_bounds(r1, p)
 
 
 @kernel
 def solve_slipping(r1):
-    """Solves for the slipping limits and x_C together, with the side of every row fixed.
+    """Solves w_C = 0 and x_N = +-(mu |x_normal| + add) for x_C and the slipping rows N, with all sides fixed.
 
-    Reads and writes: place.lo, place.hi, place.x.   Scratch: rows of one.L that the factor does not use.
+    Reads and writes: scaled.lo, scaled.hi, scaled.x.   Scratch: rows of one.L that the factor does not use.
     """
-    # without gaps, the rows behind the factor suffice for the system, and every one.factor[k] is a place
+    # without gaps, the rows behind the factor suffice for the system, and every one.factor[k] is a variable
     if r1.one.ngap[0] > 0:
         refactor(r1)
     count = list_slipping(r1)
@@ -266,10 +266,10 @@ def solve_slipping(r1):
 def find_target_limits(r1):
     """Sets one.best to the limits in effect, and one.upper to the limits that follow from x after a Newton step.
 
-    Both are by place, start and target of `move_limits`.  one.upper is free until `unload_places`.
+    Both are by variable, start and target of `move_limits`.  one.upper is free until `unload_scaled_problem`.
     """
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
-        r1.one.best[i] = r1.place.hi[i]
+        r1.one.best[i] = r1.scaled.hi[i]
     solve_slipping(r1)
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
         r1.one.upper[i] = friction_limit(r1, i)
@@ -283,8 +283,8 @@ def move_limits(r1, fraction):
         # an infinite limit is reached at once: inf - inf would be NaN
         if fraction < 1.0 and limit < INF and r1.one.best[i] < INF:
             limit = r1.one.best[i] + fraction * (limit - r1.one.best[i])
-        r1.place.lo[i] = -limit
-        r1.place.hi[i] = limit
+        r1.scaled.lo[i] = -limit
+        r1.scaled.hi[i] = limit
     move_with_limits(r1)
 
 
@@ -300,12 +300,12 @@ def gauss_seidel_sweep(r1):
     for i in range(n):
         if i >= r1.one.nconstant[0]:
             limit = friction_limit(r1, i)
-            r1.place.lo[i] = -limit
-            r1.place.hi[i] = limit
-        diagonal = r1.place.A[i * stride + i]
+            r1.scaled.lo[i] = -limit
+            r1.scaled.hi[i] = limit
+        diagonal = r1.scaled.A[i * stride + i]
         product, _ = multiply_row(r1, i)
         if diagonal > 0.0:
-            r1.place.x[i] = r1.place.x[i] - (product - r1.place.b[i]) / diagonal
+            r1.scaled.x[i] = r1.scaled.x[i] - (product - r1.scaled.b[i]) / diagonal
         clip_to_bounds(r1, i)
 
 
@@ -315,19 +315,19 @@ def set_states_from_x(r1):
     clear_factor(r1)
     count = 0
     for i in range(r1.one.n[0]):
-        x = r1.place.x[i]
-        r1.one.slot[i] = -1
-        if x == r1.place.lo[i] or x == r1.place.hi[i]:
-            set_to_bound(r1, i, upper=x == r1.place.hi[i])
+        x = r1.scaled.x[i]
+        r1.one.factor_row[i] = -1
+        if x == r1.scaled.lo[i] or x == r1.scaled.hi[i]:
+            set_to_bound(r1, i, upper=x == r1.scaled.hi[i])
         else:
             r1.one.factor[count] = i
             count += 1
-    append_listed_places(r1, count)  # sets their states: BETWEEN, or WAITING
+    append_listed_variables(r1, count)  # sets their states: BETWEEN, or WAITING
 
 
 @kernel
 def move_to_target_limits(r1, old_mismatch, trials_left, active_set_passes):
-    """Takes a Newton step of the limits, halved until their mismatch (`limit_mismatch`) falls enough.
+    """limits += s (target - limits), a Newton step with s = 1, 1/2, ... until `limit_mismatch` falls enough.
 
     old_mismatch: before the step;  trials_left: trial steps that are left;  active_set_passes: see `settle_friction`.
     Returns (1 if the limits are settled, mismatch, trials_left).
@@ -363,7 +363,7 @@ def restart_by_sweeps(r1, sweeps, active_set_passes):
 
 @kernel
 def settle_friction(r1, passes, active_set_passes):
-    """Iterates friction limits and x until the limits in effect are those that follow from x; returns 1 if they are.
+    """Solves for x and friction limits with limits = mu |x_normal| + add, by damped Newton steps; returns 1 on success.
 
     passes: largest number of trial steps.   active_set_passes: largest number of passes of each `refine_active_set`.
     """

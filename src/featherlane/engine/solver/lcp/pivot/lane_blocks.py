@@ -14,7 +14,7 @@ Friction is *frozen*, as in ODE: first all other rows are solved, with x = 0 in 
 at the resulting limits.
 Symbols: i, j: rows of the problem;  a, b: active rows, which are free in some world: row lcp.order[a] of the problem;
     least: pivots up to it count as 0 (SINGULAR);  live: mask of unsolved worlds.
-    `x + 0.0`: x, in which -0 becomes 0;  `place_w`: w = A x - b;  `finish_at`: residual and status.
+    `x + 0.0`: x, in which -0 becomes 0;  `compute_w_from_z`: w = A x - b;  `finish_at`: residual and status.
 Buffers: lcp.lower, lcp.upper: lower and upper limits in effect;  lcp.dx: change of x;  lcp_dx: by active row, of the
     substitutions;  lcp_state: the sets, see OPEN;  lcp_L: the packed factor of the active rows (packed_factor.py).
     A_ij = lcp.A[i * n + j]; `dense_dot`: row of A x.
@@ -25,7 +25,7 @@ problems", Computers & Operations Research 21 (1994).
 from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.sparse.packed_factor import packed_factor, solve_packed
 from featherlane.engine.solver.lcp.fields import PROBLEM
-from featherlane.engine.solver.lcp.sweep.product import dense_dot, place_w
+from featherlane.engine.solver.lcp.sweep.product import compute_w_from_z, dense_dot
 from featherlane.engine.solver.lcp.sweep.projection import largest_diagonal
 from featherlane.engine.solver.lcp.sweep.residual import finish_at
 
@@ -201,7 +201,10 @@ def free_friction(p, ready):
 
 @kernel
 def solve_sets(p, least, live):
-    """Solves for x of the free rows, then w of the others, in live worlds.  Overwrites lcp.order, lcp.dx, lcp_dx."""
+    """x_C <- A_CC^-1 (b_C - A_CN x_N), w_N <- (A x - b)_N in live worlds: C the free rows, N those at a bound.
+
+    Overwrites lcp.order, lcp.dx, lcp_dx.   least: pivots up to it count as 0.
+    """
     count = list_active_rows(p)
     factor_active_rows(p, count, least)
     find_free_step(p, count)
@@ -242,7 +245,7 @@ def lane_blocks(p, passes):
         free_friction(p, ready)  # updates lcp.lower, lcp.upper, lcp_state
         add_correction(p)  # moves rows to the limits that they have passed, by lcp.dx
     # one more step of the free rows, from a recomputed w, corrects rounding
-    place_w(p)
+    compute_w_from_z(p)
     active = list_active_rows(p)
     if any_(live):
         # a world has stopped at its last pass: the sets have changed since the factorization, and with them the order

@@ -7,8 +7,8 @@ does not reach it.
 
 The dictionary has a row for each basic variable and a column for each other one, basic = q + T nonbasic:
 variables 0 .. n-1 are w, n .. 2 n - 1 are z, 2 n is z0.
-Layout: T_rc = place.A[stride * r + c], with stride = nlcpone and n + 1 columns;  q_r = place.b[r];
-    one.order[r]: the basic variable of row r;  one.place[c]: the nonbasic variable of column c;  one.x = z.
+Layout: T_rc = scaled.A[stride * r + c], with stride = nlcpone and n + 1 columns;  q_r = scaled.b[r];
+    one.order[r]: the basic variable of row r;  one.position[c]: the nonbasic variable of column c;  one.x = z.
 Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 4.4 and 4.9.
 """
 
@@ -37,12 +37,12 @@ def start_dictionary(p1):
     n, stride = p1.one.n[0], p1.nlcpone
     for i in range(n):
         for j in range(n):
-            p1.place.A[stride * i + j] = problem_entry(p1, i, j)
-        p1.place.A[stride * i + n] = 1.0
-        p1.place.b[i] = -p1.one.b[i]
+            p1.scaled.A[stride * i + j] = problem_entry(p1, i, j)
+        p1.scaled.A[stride * i + n] = 1.0
+        p1.scaled.b[i] = -p1.one.b[i]
         p1.one.order[i] = i
-        p1.one.place[i] = n + i
-    p1.one.place[n] = 2 * n
+        p1.one.position[i] = n + i
+    p1.one.position[n] = 2 * n
 
 
 @kernel
@@ -53,20 +53,20 @@ def exchange_variables(p1, r, c):
     -q_r / T_rc.  In each other row i, this row replaces the variable: T_ic times it is added, with T_ic = 0 before.
     """
     n, stride = p1.one.n[0], p1.nlcpone
-    inverse = 1.0 / p1.place.A[stride * r + c]
+    inverse = 1.0 / p1.scaled.A[stride * r + c]
     for j in range(n + 1):
-        p1.place.A[stride * r + j] = -(p1.place.A[stride * r + j] * inverse)
-    p1.place.A[stride * r + c] = inverse
-    p1.place.b[r] = -(p1.place.b[r] * inverse)
+        p1.scaled.A[stride * r + j] = -(p1.scaled.A[stride * r + j] * inverse)
+    p1.scaled.A[stride * r + c] = inverse
+    p1.scaled.b[r] = -(p1.scaled.b[r] * inverse)
     for i in range(n):
-        T_ic = p1.place.A[stride * i + c]
+        T_ic = p1.scaled.A[stride * i + c]
         if i != r and T_ic != 0.0:
-            p1.place.A[stride * i + c] = 0.0
+            p1.scaled.A[stride * i + c] = 0.0
             for j in range(n + 1):
-                p1.place.A[stride * i + j] = p1.place.A[stride * i + j] + T_ic * p1.place.A[stride * r + j]
-            p1.place.b[i] = p1.place.b[i] + T_ic * p1.place.b[r]
-    entering, leaving = p1.one.place[c], p1.one.order[r]
-    p1.one.order[r], p1.one.place[c] = entering, leaving
+                p1.scaled.A[stride * i + j] = p1.scaled.A[stride * i + j] + T_ic * p1.scaled.A[stride * r + j]
+            p1.scaled.b[i] = p1.scaled.b[i] + T_ic * p1.scaled.b[r]
+    entering, leaving = p1.one.position[c], p1.one.order[r]
+    p1.one.order[r], p1.one.position[c] = entering, leaving
 
 
 @kernel
@@ -74,7 +74,7 @@ def nonbasic_column(p1, variable):
     """Returns the column of a nonbasic variable; -1 if it is basic."""
     found = -1
     for c in range(p1.one.n[0] + 1):
-        if p1.one.place[c] == variable:
+        if p1.one.position[c] == variable:
             found = c
     return found
 
@@ -89,7 +89,7 @@ def lexicographic_coefficient(p1, i, j):
     c = nonbasic_column(p1, j)
     coefficient = 0.0
     if c >= 0:
-        coefficient = -p1.place.A[p1.nlcpone * i + c]
+        coefficient = -p1.scaled.A[p1.nlcpone * i + c]
     elif p1.one.order[i] == j:
         coefficient = 1.0
     return coefficient
@@ -103,8 +103,8 @@ def reaches_zero_first(p1, i, r, c):
     """
     stride = p1.nlcpone
     # rates at which they fall, and values of the variable of column c at which they are zero
-    speed_i, speed_r = -p1.place.A[stride * i + c], -p1.place.A[stride * r + c]
-    ratio_i, ratio_r = p1.place.b[i] / speed_i, p1.place.b[r] / speed_r
+    speed_i, speed_r = -p1.scaled.A[stride * i + c], -p1.scaled.A[stride * r + c]
+    ratio_i, ratio_r = p1.scaled.b[i] / speed_i, p1.scaled.b[r] / speed_r
     j = 0  # eps^(j + 1) decides next
     n = p1.one.n[0]
     while j < n and fabs(ratio_i - ratio_r) <= TIE * fabs(ratio_r):
@@ -120,20 +120,20 @@ def leaving_row(p1, c):
     leaving = -1
     largest = 0.0  # largest |T_ic|
     for i in range(n):
-        size = fabs(p1.place.A[stride * i + c])
+        size = fabs(p1.scaled.A[stride * i + c])
         if size > largest:
             largest = size
     # only the variables of rows with T_ic < 0 fall
     for i in range(n):
-        if p1.place.A[stride * i + c] < -(PIVOT * largest) and (leaving < 0 or reaches_zero_first(p1, i, leaving, c)):
+        if p1.scaled.A[stride * i + c] < -(PIVOT * largest) and (leaving < 0 or reaches_zero_first(p1, i, leaving, c)):
             leaving = i
     # z0, variable 2 n: it leaves if it reaches zero no later than that of the row `leaving`, up to rounding.  There
     # is such a row, because the row of z0 passed the same test above
     for i in range(n):
-        if p1.one.order[i] == 2 * n and p1.place.A[stride * i + c] < -(PIVOT * largest):
+        if p1.one.order[i] == 2 * n and p1.scaled.A[stride * i + c] < -(PIVOT * largest):
             # values of the variable of column c at which they are zero
-            ratio = -(p1.place.b[leaving] / p1.place.A[stride * leaving + c])
-            ratio_z0 = -(p1.place.b[i] / p1.place.A[stride * i + c])
+            ratio = -(p1.scaled.b[leaving] / p1.scaled.A[stride * leaving + c])
+            ratio_z0 = -(p1.scaled.b[i] / p1.scaled.A[stride * i + c])
             if ratio_z0 <= ratio * (1.0 + TIE):
                 leaving = i
     return leaving
@@ -147,8 +147,8 @@ def first_leaving_row(p1):
     """
     leaving, least = -1, 0.0
     for i in range(p1.one.n[0]):
-        if p1.place.b[i] < 0.0 and p1.place.b[i] <= least:
-            leaving, least = i, p1.place.b[i]
+        if p1.scaled.b[i] < 0.0 and p1.scaled.b[i] <= least:
+            leaving, least = i, p1.scaled.b[i]
     return leaving
 
 
@@ -163,7 +163,7 @@ def store_basic_z(p1):
         variable = p1.one.order[i]
         if n <= variable < 2 * n:  # a basic z; the nonbasic z are 0
             # rounding may make q negative
-            p1.one.x[variable - n] = fmax(p1.place.b[i], 0.0)
+            p1.one.x[variable - n] = fmax(p1.scaled.b[i], 0.0)
 
 
 @kernel
@@ -178,7 +178,7 @@ def compute_lemke_w(p1):
 
 @kernel
 def refine_basic_z(p1):
-    """Corrects the basic z by the rounding error of the nonbasic w, which are 0 exactly.  Overwrites place.dx.
+    """Corrects the basic z by the rounding error of the nonbasic w, which are 0 exactly.  Overwrites scaled.dx.
 
     z of row i <- max(z - sum over columns c of nonbasic w of T_ic w, 0),   with w = A z - b in one.w
     """
@@ -188,14 +188,14 @@ def refine_basic_z(p1):
         if n <= variable < 2 * n:
             z = p1.one.x[variable - n]
             for c in range(n + 1):
-                nonbasic = p1.one.place[c]
+                nonbasic = p1.one.position[c]
                 if nonbasic < n:  # a w
-                    z = z - p1.place.A[stride * i + c] * p1.one.w[nonbasic]
-            p1.place.dx[variable - n] = z  # one.x keeps the old z until all corrections are known
+                    z = z - p1.scaled.A[stride * i + c] * p1.one.w[nonbasic]
+            p1.scaled.dx[variable - n] = z  # one.x keeps the old z until all corrections are known
     for i in range(n):
         variable = p1.one.order[i]
         if n <= variable < 2 * n:
-            p1.one.x[variable - n] = fmax(p1.place.dx[variable - n], 0.0)
+            p1.one.x[variable - n] = fmax(p1.scaled.dx[variable - n], 0.0)
 
 
 @kernel
@@ -248,10 +248,10 @@ def lemke(p1, pivots):
 
     Reads:  one.n < nlcpone, one.A, one.b.
     Writes: one.x = z, one.w, one.lower, one.upper, one.status, one.residual, one.niter (pivots).
-    Scratch: place.A, place.b, place.dx, one.order, one.place.
+    Scratch: scaled.A, scaled.b, scaled.dx, one.order, one.position.
     Cost:   n^2 products per pivot.
     """
-    start_dictionary(p1)  # writes place.A, place.b
+    start_dictionary(p1)  # writes scaled.A, scaled.b
     status = follow_path(p1, pivots)
     store_basic_z(p1)  # writes one.x
     compute_lemke_w(p1)  # writes one.w
@@ -273,7 +273,7 @@ def solve_lemke(p1, pivots):
 
     Reads:  one.n, one.A, one.b.
     Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
-    Scratch: place.*.
+    Scratch: scaled.*.
     """
     lemke(p1, pivots)
 

@@ -1,11 +1,11 @@
 """Adds several rows to the factor of one LCP at once: as many as fill the next eight columns of L^T.
 
-The places to add, the group, are listed behind the factor's in one.factor.  L^-1 of their rows is computed for all of
-them at once, by lanes, in place in the columns of L^T.  The Schur complement of their block of A is factored in place
-in its rows.  A row with a doubtful pivot (up to DOUBTFUL) ends the group and is added alone.
-Symbols: C: the `nfactor` places of the factor;  G: the `count` places of the group, rows and columns nfactor to
+The variables to add, the group, are listed behind the factor's in one.factor.  L^-1 of their rows is computed for all
+of them at once, by lanes, in place in the columns of L^T.  The Schur complement of their block of A is factored in
+place in its rows.  A row with a doubtful pivot (up to DOUBTFUL) ends the group and is added alone.
+Symbols: C: the `nfactor` variables of the factor;  G: the `count` variables of the group, rows and columns nfactor to
     nfactor + count - 1 of L^T, all in the same eight columns 8 c to 8 c + 7;  lane: column modulo eight;
-    T = L^-1 A_CG, in the rows of C and columns of G;  p: a place;  k, j: rows of the factor;  i, q: positions in G.
+    T = L^-1 A_CG, in the rows of C and columns of G;  p: a variable;  k, j: rows of the factor;  i, q: positions in G.
 Layout: (L^T)_ij = LT[i * stride + j] with LT = one.L.  Its eights (vectors of eight adjacent numbers) are LT8: eight
     i * row_eights + c of row i.  Other columns of eight c belong to the factor: they are kept (`mask`, MASK).
 one.state[p]: BETWEEN: p is in the factor;  WAITING: it is not, as it depends on the factor's rows.
@@ -33,15 +33,15 @@ MASK = 56  # index in one.sum of eight flags: 1 in the lanes that are columns of
 
 
 @kernel
-def append_place(r1, p):
-    """Adds place p alone to the factor, or sets its state to WAITING if it depends on the factor's rows."""
-    # one.turn = L^-1 A_Cp
-    gather_matrix_row(r1, p, r1.one.turn)
-    substitute_forward(r1, r1.one.turn)
-    pivot = pivot_of(r1, p, r1.one.turn)
+def append_variable(r1, p):
+    """Adds variable p alone to the factor, or sets its state to WAITING if it depends on the factor's rows."""
+    # one.rhs = L^-1 A_Cp
+    gather_matrix_row(r1, p, r1.one.rhs)
+    substitute_forward(r1, r1.one.rhs)
+    pivot = pivot_of(r1, p, r1.one.rhs)
     r1.one.state[p] = WAITING
-    if is_independent(r1, r1.one.turn, pivot):
-        append_factor_row(r1, p, r1.one.turn, pivot)
+    if is_independent(r1, r1.one.rhs, pivot):
+        append_factor_row(r1, p, r1.one.rhs, pivot)
         r1.one.state[p] = BETWEEN
 
 
@@ -51,7 +51,7 @@ def gather_group(r1, count):
     """Copies A_CG and A_GG to the columns of the group in one.L, and flags its lanes in one.sum, from MASK on."""
     nfactor = r1.one.nfactor[0]
     stride = 8 * eights_per_row(r1)
-    LT, A = r1.one.L, r1.place.A
+    LT, A = r1.one.L, r1.scaled.A
     first_column = nfactor // 8 * 8  # of the eight that holds the group's columns
     # A_CG, with zeros in the gaps of the factor
     for k in range(nfactor):
@@ -139,10 +139,10 @@ def subtract_factor_rows(r1, lane, count):
 
 @kernel
 def finish_group_row(r1, i, count, inverse):
-    """Turns row i of the group from one of D L^T, its pivot on the diagonal, into a row of L^T; its place is BETWEEN.
+    """Converts row i of the group, of D L^T with the pivot on the diagonal, to L^T; its variable is BETWEEN.
 
     Entries behind the diagonal are multiplied by `inverse` = 1 / pivot; the other entries of the eight become 0.
-    Writes: one.L, one.D (`inverse`), one.slot, one.state.
+    Writes: one.L, one.D (`inverse`), one.factor_row, one.state.
     """
     nfactor = r1.one.nfactor[0]
     stride = 8 * eights_per_row(r1)
@@ -157,7 +157,7 @@ def finish_group_row(r1, i, count, inverse):
             LT[entry + k] = 0.0
     p = r1.one.factor[nfactor + i]
     r1.one.D[nfactor + i] = inverse
-    r1.one.slot[p] = nfactor + i
+    r1.one.factor_row[p] = nfactor + i
     r1.one.state[p] = BETWEEN
 
 
@@ -189,9 +189,9 @@ def factor_group(r1, count):
 
 @kernel
 def append_group(r1, count):
-    """Adds the first `count` places behind the factor, all in the same eight columns; returns how many it added.
+    """Adds the first `count` variables behind the factor, all in the same eight columns; returns how many it added.
 
-    If it adds fewer, the next place has a doubtful pivot.
+    If it adds fewer, the next variable has a doubtful pivot.
     """
     nfactor = r1.one.nfactor[0]
     row_eights = eights_per_row(r1)
@@ -218,8 +218,8 @@ def append_group(r1, count):
 
 # ---- any number -----------------------------------------------------------------------------------------------------
 @kernel
-def append_listed_places(r1, count):
-    """Adds the `count` places listed in one.factor, behind the factor's; those that depend on its rows are WAITING."""
+def append_listed_variables(r1, count):
+    """Adds the `count` variables listed behind those of the factor; those that depend on its rows are WAITING."""
     remaining = count
     while remaining > 0:
         # a group's columns are in one eight: it ends at a multiple of eight
@@ -228,9 +228,9 @@ def append_listed_places(r1, count):
         added = append_group(r1, group)
         remaining -= added
         if added < group:
-            # the place with the doubtful pivot is now the first one behind the factor
+            # the variable with the doubtful pivot is now the first one behind the factor
             nfactor, p = r1.one.nfactor[0], r1.one.factor[r1.one.nfactor[0]]
-            append_place(r1, p)
+            append_variable(r1, p)
             remaining -= 1
             if r1.one.state[p] == WAITING:
                 # p did not enter the factor: the remaining list moves forward by one

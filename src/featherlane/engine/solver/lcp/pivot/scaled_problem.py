@@ -1,16 +1,16 @@
 """The pivoting's copy of one LCP: rows in the order in which they are driven, scaled so that diag(A) is about 1.
 
-x_row = s x_place, w_row = w_place / s and A_place = s_i s_j A_row with powers of two s: this rounds no number, and
+x_row = s x_p, w_row = w_p / s and A_pq = s_p s_q A_row,col with powers of two s: this rounds no number, and
 zero thresholds do not depend on units.  First come rows without bounds, then bounded ones, then those whose bounds
 follow from another row, each kind by row number.
 
-A place is the position of a row in this order: one.order[place] = row, one.place[row] = place.  `one.*` is the
-problem by row, `place.*` its scaled copy by place.  one.state[place] is LOWER, BETWEEN, UPPER, WAITING or FIXED.
-Layout: matrices are stored by rows, A_ij = place.A[i * stride + j]; stride is n rounded up to a multiple of eight.
+Variable p is the row at position p of this order: one.order[p] = row, one.position[row] = p.  `one.*` is the problem by
+row, `scaled.*` its scaled copy by variable.  one.state[p] is LOWER, BETWEEN, UPPER, WAITING or FIXED.
+Layout: matrices are stored by rows, A_ij = scaled.A[i * stride + j]; stride is n rounded up to a multiple of eight.
 one.findex[k]: the row whose x scales the bounds of row k, -1: none;  one.lower, upper: the bounds in effect.
 `eights(v)` is the array v in vectors of eight adjacent numbers (eights): eight c holds numbers 8 c to 8 c + 7.
 `eights_per_row`: eights in a row of A;  `sum_of_eight(v, first)`: v[first] + ... + v[first + 7].
-Symbols: r1: the record of the problem;  i, j, p: places;  k: a row;  s: its scale;  c: eights.
+Symbols: r1: the record of the problem;  i, j, p: variables;  k: a row;  s: its scale;  c: eights.
 """
 
 from featherlane.engine.prelude import *
@@ -28,7 +28,7 @@ WAITING = 2  # between its bounds and outside the factor: it depends on others, 
 FIXED = 3  # both bounds are 0
 
 
-# ---- from rows to places ----------------------------------------------------------------------------------------
+# ---- from rows to variables ----------------------------------------------------------------------------------------
 @kernel
 def kind_of_row(r1, k):
     """Returns 0 for a row without bounds, 1 for constant bounds, 2 for bounds that follow from another row's x."""
@@ -42,12 +42,12 @@ def kind_of_row(r1, k):
 
 @kernel
 def order_rows(r1):
-    """Computes one.order and one.place by kind of row, and one.nconstant, the number of rows with constant bounds."""
+    """Computes one.order, one.position by kind of row; one.nconstant: number of rows with constant bounds."""
     i = 0
     for kind in range(3):
         for k in range(r1.one.n[0]):
             if kind_of_row(r1, k) == kind:
-                r1.one.order[i], r1.one.place[k] = k, i
+                r1.one.order[i], r1.one.position[k] = k, i
                 i += 1
         if kind == 1:  # kinds 0 and 1 have constant bounds
             r1.one.nconstant[0] = i
@@ -65,43 +65,43 @@ def power_of_two_scale(diagonal):
 
 
 @kernel
-def load_places(r1):
-    """Copies one.A, one.b and constant bounds to place.*, scaled, in pivoting order; friction limits start at 0."""
+def load_scaled_problem(r1):
+    """Copies one.A, one.b and constant bounds to scaled.*, scaled, in pivoting order; friction limits start at 0."""
     n = r1.one.n[0]
     stride = 8 * eights_per_row(r1)
     for i in range(n):
         k = r1.one.order[i]
-        r1.place.scale[i] = power_of_two_scale(r1.one.A[k * stride + k])
+        r1.scaled.scale[i] = power_of_two_scale(r1.one.A[k * stride + k])
     for i in range(n):
-        k, s = r1.one.order[i], r1.place.scale[i]
+        k, s = r1.one.order[i], r1.scaled.scale[i]
         for j in range(n):
-            r1.place.A[i * stride + j] = r1.one.A[k * stride + r1.one.order[j]] * (s * r1.place.scale[j])
-        r1.place.b[i] = r1.one.b[k] * s
-        r1.place.lo[i], r1.place.hi[i] = 0.0, 0.0
+            r1.scaled.A[i * stride + j] = r1.one.A[k * stride + r1.one.order[j]] * (s * r1.scaled.scale[j])
+        r1.scaled.b[i] = r1.one.b[k] * s
+        r1.scaled.lo[i], r1.scaled.hi[i] = 0.0, 0.0
         if r1.one.findex[k] < 0:
-            r1.place.lo[i], r1.place.hi[i] = r1.one.lo[k] / s, r1.one.hi[k] / s
+            r1.scaled.lo[i], r1.scaled.hi[i] = r1.one.lo[k] / s, r1.one.hi[k] / s
     # the padding of b, and of the rows of A, up to a multiple of eight
     for j in range(n, stride):
-        r1.place.b[j] = 0.0
+        r1.scaled.b[j] = 0.0
         for i in range(n):
-            r1.place.A[i * stride + j] = 0.0
+            r1.scaled.A[i * stride + j] = 0.0
 
 
 @kernel
 def set_zero_solution(r1):
-    """Sets x = 0 and w = 0, with an empty factor; each place is FIXED until it is driven."""
+    """Sets x = 0 and w = 0, with an empty factor; each variable is FIXED until it is driven."""
     clear_factor(r1)
-    x8, w8 = eights(r1.place.x), eights(r1.place.w)
+    x8, w8 = eights(r1.scaled.x), eights(r1.scaled.w)
     for c in range(eights_per_row(r1)):
         x8[c], w8[c] = 0.0, 0.0
     for i in range(r1.one.n[0]):
-        r1.one.state[i], r1.one.slot[i], r1.one.mark[i] = FIXED, -1, -1
+        r1.one.state[i], r1.one.factor_row[i], r1.one.mark[i] = FIXED, -1, -1
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
 @kernel
 def multiply_eights(A8, out8, v, rows, c, row_eights, count):
-    """Adds `count` eights of A v, from eight c on, to out8: sum over the first `rows` places p of v_p A_p.
+    """Adds `count` eights of A v, from eight c on, to out8: sum over the first `rows` variables p of v_p A_p.
 
     A8: eights of the symmetric A, `row_eights` in a row;  count: 1, 2 or 4.
     """
@@ -117,8 +117,8 @@ def multiply_eights(A8, out8, v, rows, c, row_eights, count):
 
 @kernel
 def add_matrix_product(r1, v, out, rows, blocks):
-    """Adds A v to the first `blocks` eights of `out`, where v is 0 behind its first `rows` places."""
-    A8, out8 = eights(r1.place.A), eights(out)
+    """Adds A v to the first `blocks` eights of `out`, where v is 0 behind its first `rows` variables."""
+    A8, out8 = eights(r1.scaled.A), eights(out)
     row_eights = eights_per_row(r1)
     # four eights at once while four are left, then two and one
     c = 0
@@ -134,22 +134,22 @@ def add_matrix_product(r1, v, out, rows, blocks):
 
 @kernel
 def clear_direction(r1, blocks):
-    """Sets the first `blocks` eights of place.dx and place.dw to 0."""
-    dx8, dw8 = eights(r1.place.dx), eights(r1.place.dw)
+    """Sets the first `blocks` eights of scaled.dx and scaled.dw to 0."""
+    dx8, dw8 = eights(r1.scaled.dx), eights(r1.scaled.dw)
     for c in range(blocks):
         dx8[c], dw8[c] = 0.0, 0.0
 
 
 @kernel
 def clip_to_bounds(r1, p):
-    """Clips x of place p to its bounds."""
-    r1.place.x[p] = clip(r1.place.x[p], r1.place.lo[p], r1.place.hi[p])
+    """Clips x of variable p to its bounds."""
+    r1.scaled.x[p] = clip(r1.scaled.x[p], r1.scaled.lo[p], r1.scaled.hi[p])
 
 
 @kernel
 def multiply_row(r1, i):
     """Returns (sum over j of A_ij x_j, sum over j of |A_ij x_j|).  Overwrites one.sum."""
-    A8, x8, sum8 = eights(r1.place.A), eights(r1.place.x), eights(r1.one.sum)
+    A8, x8, sum8 = eights(r1.scaled.A), eights(r1.scaled.x), eights(r1.one.sum)
     row_eights = eights_per_row(r1)
     products = A8[i * row_eights] * x8[0]
     magnitudes = fabs(products)
@@ -164,9 +164,9 @@ def multiply_row(r1, i):
 
 @kernel
 def rounding_of_w(r1, end):
-    """Returns the rounding error of w in places 0 to end - 1: ROUNDING (sum |x| + max |b|), for |A_ij| up to 1."""
+    """Returns the rounding error of w of variables 0 to end - 1: ROUNDING (sum |x| + max |b|), for |A_ij| up to 1."""
     blocks = (end + 7) // 8
-    x8, b8, sum8 = eights(r1.place.x), eights(r1.place.b), eights(r1.one.sum)
+    x8, b8, sum8 = eights(r1.scaled.x), eights(r1.scaled.b), eights(r1.one.sum)
     sums, maxima = fabs(x8[0]), fabs(b8[0])
     for c in range(1, blocks):
         sums = sums + fabs(x8[c])
@@ -181,26 +181,26 @@ def rounding_of_w(r1, end):
 
 @kernel
 def recompute_w(r1):
-    """Computes place.w = A x - b; returns its rounding error."""
+    """Computes scaled.w = A x - b; returns its rounding error."""
     n = r1.one.n[0]
     row_eights = eights_per_row(r1)
-    w8, b8 = eights(r1.place.w), eights(r1.place.b)
+    w8, b8 = eights(r1.scaled.w), eights(r1.scaled.b)
     for c in range(row_eights):
         w8[c] = -b8[c]
-    add_matrix_product(r1, r1.place.x, r1.place.w, n, row_eights)
+    add_matrix_product(r1, r1.scaled.x, r1.scaled.w, n, row_eights)
     return rounding_of_w(r1, n)
 
 
-# ---- from places to rows ----------------------------------------------------------------------------------------
+# ---- from variables to rows ----------------------------------------------------------------------------------------
 @kernel
-def unload_places(r1):
-    """Copies x, w and the bounds in effect from places to rows, in the row's units; x is clipped to its bounds."""
+def unload_scaled_problem(r1):
+    """Copies x, w and the bounds in effect from variables to rows, in the row's units; x is clipped to its bounds."""
     for i in range(r1.one.n[0]):
-        k, s = r1.one.order[i], r1.place.scale[i]
-        lower, upper = r1.place.lo[i] * s, r1.place.hi[i] * s
+        k, s = r1.one.order[i], r1.scaled.scale[i]
+        lower, upper = r1.scaled.lo[i] * s, r1.scaled.hi[i] * s
         r1.one.lower[k], r1.one.upper[k] = lower, upper
-        r1.one.x[k] = clip(r1.place.x[i] * s, lower, upper)
-        r1.one.w[k] = r1.place.w[i] / s
+        r1.one.x[k] = clip(r1.scaled.x[i] * s, lower, upper)
+        r1.one.w[k] = r1.scaled.w[i] / s
 
 
 @kernel

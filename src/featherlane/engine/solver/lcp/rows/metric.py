@@ -36,8 +36,8 @@ def factor_step_inertia(m, d):
             d.qHDiagInv[i] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     else:
         store_damped_diagonal(m, d, articulated=0)  # writes qHDiagInv = diagonal of M + h B
-    # Mh is M with the diagonal in qHDiagInv (own=0; own=1: with that of M); writes qH, and qHDiagInv = 1 / D
-    factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)
+    # Mh is M with the diagonal in qHDiagInv, not its own (own_diagonal=0); writes qH, and qHDiagInv = 1 / D
+    factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own_diagonal=0)
     for i in range(m.nv):
         d.lcp.scale[i] = sqrt(d.qHDiagInv[i])
 

@@ -22,9 +22,9 @@ Symbols: r: a row;  i, j: dofs;  columns start to start + n - 1 of a row are the
     lcp.findex: the normal row of a friction row, -1: none;  lcp.add: friction as a force;
     qH, lcp.scale: L and D^-1/2 (metric.py);  con_overflow = 1: the caller splits the tile.
     `inertia_rows(m)`: the pattern of L.  `SparseRows`: rows y with entries at the dofs of the columns.
-    `place_dofs`: stores the position of each of these dofs among the columns in dual.place.
+    `store_dof_positions`: stores the position of each of these dofs among the columns in dual.position.
     `half_solve_rows`: turns the entries J in lcp.Y into y = J L^-1 D^-1/2, in place;  scaled=1: with D^-1/2;  count:
-    number of rows.  It reads dual.place.
+    number of rows.  It reads dual.position.
     body_lastdof: last dof of a body, or of its nearest ancestor that has dofs, -1: none.
 """
 
@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.chains import clear_marks, list_pair
 from featherlane.engine.dynamics.inertia.joint_space import inertia_rows
-from featherlane.engine.dynamics.sparse.half_solve import SparseRows, half_solve_rows, place_dofs
+from featherlane.engine.dynamics.sparse.half_solve import SparseRows, half_solve_rows, store_dof_positions
 from featherlane.engine.lanes.worlds import count_active_worlds
 from featherlane.engine.model.status import warn_full
 
@@ -103,10 +103,10 @@ def append_jacobian_row(m, d, start, n):
         i = d.lcp.col[start + k]
         v, a = fma(d.primal.search[i], d.qvel[i], v), fma(d.primal.search[i], d.qacc_step[i], a)
         d.lcp.Y[entry + k] = d.primal.search[i]
-    block = SparseRows(y=d.lcp.Y, first=entry, dofs=d.lcp.col, start=start, n=n, place=d.dual.place)
-    # a group shares its columns: its first row stores the positions of their dofs in dual.place, also for later rows
+    block = SparseRows(y=d.lcp.Y, first=entry, dofs=d.lcp.col, start=start, n=n, position=d.dual.position)
+    # a group shares its columns: its first row stores the positions of their dofs in dual.position, also for later rows
     if r == 0 or d.lcp.coladr[max(r - 1, 0)] != start or d.lcp.colnum[max(r - 1, 0)] != n:
-        place_dofs(block)
+        store_dof_positions(block)
     half_solve_rows(inertia_rows(m), d.qH, d.lcp.scale, block, scaled=1, count=1)
     # J Mh^-1 J^T = y y^T
     for k in range(n):

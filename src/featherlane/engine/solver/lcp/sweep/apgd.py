@@ -76,7 +76,7 @@ def step_cone(p, k, count, t):
 
 @kernel
 def projected_step(p, t, cone):
-    """Sets lcp.target = x+ and lcp.dx = d = x+ - y, the projected step of length t from y."""
+    """lcp.target <- x+ = P(y - t D^-1 (A y - b)), lcp.dx <- d = x+ - y: the projected step of length t from y."""
     # normals first, as the limits of friction rows alone follow them; cones with their normal
     for k in range(p.lcp.n[0]):
         if p.lcp.findex[k] < 0:
@@ -162,7 +162,7 @@ def start_apgd(p, cone):
 
 @kernel
 def apgd(p, iterations, cone):
-    """Iterates from lcp.x until every world has converged, at most `iterations` times.
+    """Accelerated projected gradient descent for the LCP, from lcp.x until convergence, at most `iterations` times.
 
     Reads:  the problem; lcp.parameter: tolerance (negative: no test).
     Writes: lcp.x, lcp.w, lcp.status, lcp.residual, lcp.niter; stat_residual if iterations are recorded.

@@ -26,7 +26,12 @@ from featherlane.engine.prelude import *
 from featherlane.engine.solver.lcp.fields import PROBLEM
 from featherlane.engine.solver.lcp.method import FRICTION, ROWS, TOLERANCE, Choice, Count, Method, Number
 from featherlane.engine.solver.lcp.sweep.order import shuffle_order, start_order
-from featherlane.engine.solver.lcp.sweep.product import add_row_change, delassus_row_product, place_w, sum_factored_rows
+from featherlane.engine.solver.lcp.sweep.product import (
+    add_row_change,
+    compute_w_from_z,
+    delassus_row_product,
+    sum_factored_rows,
+)
 from featherlane.engine.solver.lcp.sweep.projection import (
     friction_count,
     friction_rows,
@@ -98,7 +103,8 @@ def stops_after_sweep(p, largest_change, cone, live):
     tolerance = stopping_residual(p)
     stops = live & (largest_change <= tolerance * solution_size(p, p.lcp.x))
     if any_(stops):
-        place_w(p)  # with the z of the sweeps: a recomputed z would change the rounding of worlds that continue
+        # with the z of the sweeps: a recomputed z would change the rounding of worlds that continue
+        compute_w_from_z(p)
         stops = stops & (lcp_residual(p, p.lcp.x, p.lcp.w, cone) <= tolerance)
     return stops
 
@@ -107,7 +113,7 @@ def stops_after_sweep(p, largest_change, cone, live):
 def record_sweep(p, sweep, cone):
     """Records the residual after `sweep` sweeps, if iteration statistics are on.  Overwrites lcp.w."""
     if p.want_history:
-        place_w(p)
+        compute_w_from_z(p)
         record_residual(p, sweep, lcp_residual(p, p.lcp.x, p.lcp.w, cone))
 
 

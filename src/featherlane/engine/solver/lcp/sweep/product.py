@@ -78,7 +78,7 @@ def multiply_delassus(p, x, y):
 
 
 @kernel
-def place_w(p):
+def compute_w_from_z(p):
     """Computes lcp.w = A x - b; for factored rows from the stored z, which must be Y^T x."""
     for i in range(p.lcp.n[0]):
         p.lcp.w[i] = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i]
@@ -88,4 +88,4 @@ def place_w(p):
 def compute_w(p):
     """Computes lcp.w = A x - b, and lcp.z = Y^T x of factored rows."""
     sum_factored_rows(p, p.lcp.x)
-    place_w(p)
+    compute_w_from_z(p)
