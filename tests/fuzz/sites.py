@@ -237,6 +237,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "home": lambda w: None,
     "gains": lambda w: None,
     "armature": lambda w: None,
+    "edit": lambda w: None,
     "variants": lambda w: None,
     "phase": lambda w: 0.0,
     "inertia": lambda w: True,

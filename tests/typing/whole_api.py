@@ -65,6 +65,7 @@ def models() -> fl.Model:
         home={"knee": 0.6},
         actuators={"knee": "position", "wheel": "velocity"},
         gains={"knee": (100.0, 5.0), "wheel": 2.0},
+        edit=lambda spec: spec.worldbody.add_site(name="goal"),
     )
     model = fl.load("cup.xml", collision={"geoms": ["cup"], "octree_maxdepth": 7})
     divided: list[results.Decomposition] = fl.load("cup.xml", convex_decomposition={"threshold": 0.1}).decompositions
