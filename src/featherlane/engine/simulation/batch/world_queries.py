@@ -29,11 +29,14 @@ from featherlane.engine.simulation.query.imaging import images_of
 from featherlane.engine.simulation.query.inverse import Accelerations
 from featherlane.engine.simulation.query.jacobian import (
     ANGULAR_MOMENTUM,
+    CORIOLIS,
     INERTIA,
     JAC,
     JAC_DOT,
     OBJECT_ACCELERATION,
     OBJECT_VELOCITY,
+    PARAMETERS,
+    REGRESSOR,
     SUBTREE_JAC,
     Objects,
 )
@@ -49,6 +52,7 @@ from featherlane.engine.simulation.world.recordings import check_bindable, field
 from featherlane.errors import ModelError
 
 MOST_CONTACTS = 1 << 20  # of a list
+WORLD = [(OBJ_UNKNOWN, 0)], True  # the object of a quantity of the whole world
 
 
 class WorldQueries(WorldFields):
@@ -319,7 +323,55 @@ class WorldQueries(WorldFields):
 
         Source: MuJoCo mj_fullM.
         """
-        return self._quantity(INERTIA, ([(OBJ_UNKNOWN, 0)], True), self._ids(ids))
+        return self._quantity(INERTIA, WORLD, self._ids(ids))
+
+    def coriolis_matrix(self, ids: ArrayLike | None = None) -> np.ndarray:
+        """Returns the Coriolis matrix C of each world's present state, (n, nv, nv) [kg/s, kg m/s, kg m^2/s].
+
+        C qvel are the Coriolis and centrifugal forces; see `fl.query.coriolis_matrix`.
+
+        Raises:
+            ModelError: ids out of range or repeated.
+
+        Source: Echeandia, Wensing, J. Comput. Nonlinear Dyn. 16 (2021); Pinocchio computeCoriolisMatrix.
+        """
+        return self._quantity(CORIOLIS, WORLD, self._ids(ids))
+
+    def inertial_parameters(self, ids: ArrayLike | None = None) -> np.ndarray:
+        """Returns the ten inertial parameters of each body and world, (n, nbody, 10) [kg m^2, kg m, kg].
+
+        Their order is that of `fl.query.inertial_parameters`.
+
+        Raises:
+            ModelError: ids out of range or repeated.
+
+        Source: Featherstone eq. 2.63; Pinocchio toDynamicParameters (in another order).
+        """
+        return self._quantity(PARAMETERS, self._bodies(), self._ids(ids))
+
+    def torque_regressor(self, qacc: ArrayLike, *, ids: ArrayLike | None = None) -> np.ndarray:
+        """Returns the matrix Y of inverse dynamics in each world's present state, for identification.
+
+        The sum over bodies of Y[:, :, body] @ parameters[body] is the force that gives the bodies the acceleration qacc;
+        see `fl.query.torque_regressor`.
+
+        Args:
+            qacc: accelerations [m/s^2, rad/s^2] that broadcast to (n, nv) for the n worlds of the call.
+            ids: the worlds; None for all.
+
+        Returns:
+            (n, nv, nbody, 10) [N or N m by parameter], in the order of `inertial_parameters`.
+
+        Raises:
+            ModelError: an invalid shape, non-numeric values; ids out of range or repeated.
+
+        Source: Atkeson, An, Hollerbach, Int. J. Robotics Research 5 (1986); Pinocchio computeJointTorqueRegressor.
+        """
+        rows = self._quantity(REGRESSOR, self._bodies(), self._ids(ids), qacc=qacc)
+        return np.ascontiguousarray(np.swapaxes(rows, 1, 2))
+
+    def _bodies(self) -> tuple[list[tuple[int, int]], bool]:
+        return [(OBJ_UNKNOWN, body) for body in range(self.model.nbody)], False
 
     def object_velocity(
         self, object: Object | list[Object], *, local: bool = False, ids: ArrayLike | None = None
@@ -369,10 +421,12 @@ class WorldQueries(WorldFields):
         objects = objects_of(self.model, object, "object")
         return self._quantity(quantity, objects, self._ids(ids), flag("local", local))
 
-    def _quantity(self, quantity: int, objects, chosen: np.ndarray, local: bool = False, point=None) -> np.ndarray:
+    def _quantity(
+        self, quantity: int, objects, chosen: np.ndarray, local: bool = False, point=None, qacc=None
+    ) -> np.ndarray:
         """Returns a quantity of one object (n, ...) or of a list of k objects (n, k, ...)."""
         listed, single = objects
-        found = self.query(Objects(self.model, len(chosen), self.dtype, quantity, listed, local, point), chosen)
+        found = self.query(Objects(self.model, len(chosen), self.dtype, quantity, listed, local, point, qacc), chosen)
         return found[:, 0] if single else found
 
     # ---- contacts ----------------------------------------------------------------------------------------------------
