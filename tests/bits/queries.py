@@ -134,6 +134,7 @@ def sensing(batch, rng):
     around = batch.scan(body, symmetric(rng, 100, 3), output=("distance", "geom", "normal"))
     out = {f"scan {k}": v for k, v in around._asdict().items() if v is not None} | {"height_scan": down}
     out["jac"], out["jac_dot"] = batch.jac([body, ("body", 1)], local=True)[0], batch.jac_dot([body])[1]
+    out |= {"C": batch.coriolis_matrix(), "Y": batch.torque_regressor(1.0), "pi": batch.inertial_parameters()}
     out |= {"M": batch.full_m(), "momentum": batch.angular_momentum_matrix(0), "com": batch.jac_subtree_com(1)}
     out |= {
         name: getattr(batch, name)([("body", 1), ("body", body)]) for name in ("object_velocity", "object_acceleration")

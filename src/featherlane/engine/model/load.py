@@ -341,8 +341,8 @@ def load(
             `armature` added; then meshes and variants follow.  An MjSpec that is the source does not change.  Errors
             of the function are raised unchanged.
 
-    With any argument from `base` to `armature`, the model has the keyframe `home`, and two bodies of a URDF do not collide if a
-    joint connects them, or if they touch in the zero position or in `home`.
+    With any argument from `base` to `armature`, the model has the keyframe `home`, and two bodies of a URDF do not
+    collide if a joint connects them, or if they touch in the zero position or in `home`.
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores, and links whose mass it computes from collision geometry

@@ -1,8 +1,11 @@
 """Computes the Coriolis matrix C(q, v) of rigid bodies: C v are the Coriolis and centrifugal forces.
 
-With the motion axes S, their rates dS/dt, the inertia I_i of body i and B_i x = 1/2 (v_i x* I_i x - I_i (v_i x x) +
-x x* I_i v_i), the matrix is C = sum over bodies J_i^T (I_i dJ_i/dt + B_i J_i).  Inertias and B refer to one point of the
-tree and add up to those of composite bodies, I^c and B^c.  So for DoF k of body b and each DoF j from the root to k
+With the motion axes S, their rates dS/dt, the velocity v_i of body i, its inertia I_i and
+
+    B_i x = 1/2 (v_i x* I_i x - I_i (v_i x x) + x x* I_i v_i),
+
+the matrix is C = sum over bodies J_i^T (I_i dJ_i/dt + B_i J_i).  Inertias and B refer to one point of the tree and add
+up to those of composite bodies, I^c and B^c.  So for DoF k of body b and each DoF j from the root to k
 
     C_jk = S_j . (I^c_b dS_k/dt + B^c_b S_k)     C_kj = dS_j/dt . (I^c_b S_k) + S_j . (B^c_b^T S_k)
 
@@ -23,16 +26,16 @@ from featherlane.engine.dynamics.body.rne_derivative import (
 
 @stage(jr=JACOBIAN)
 def coriolis_matrix(m, d, jr):
-    """Computes jac_M, the Coriolis matrix C with C qvel = Coriolis and centrifugal forces of the bodies.
+    """Computes jac_C, the Coriolis matrix C with C qvel = Coriolis and centrifugal forces of the bodies.
 
     Armature of joints is constant and adds nothing.  Armature of spatial tendons is not included.
     Source: Echeandia, Wensing 2021.
     Reads:  qvel, cdof, cdof_dot, cinert, cvel.
-    Writes: jac_M (jac_nv, jac_nv) [kg/s, kg m/s, kg m^2/s]; jac_crb, jac_crb_rate.
+    Writes: jac_C (jac_nv, jac_nv) [kg/s, kg m/s, kg m^2/s]; jac_crb, jac_crb_rate.
     Frame: world axes at the tree's com.   Cost: O(nv depth).
     """
     n = jr.jac_nv
-    clear(jr.jac_M, n * n)
+    clear(jr.jac_C, n * n)
     for i in range(m.nbody):
         jr.jac_crb[i] = d.cinert[i]
         jr.jac_crb_rate[i] = inertia_rate(d.cinert[i], d.cvel[i])
@@ -50,7 +53,7 @@ def coriolis_matrix(m, d, jr):
             j = m.dof_parentid[k]
             while j >= 0:
                 S_j = d.cdof[j]
-                jr.jac_M[n * j + k] = dot(S_j, f)
-                jr.jac_M[n * k + j] = dot(axis_rate(m, d, j), IS) + dot(S_j.angular, BtS)
+                jr.jac_C[n * j + k] = dot(S_j, f)
+                jr.jac_C[n * k + j] = dot(axis_rate(m, d, j), IS) + dot(S_j.angular, BtS)
                 j = m.dof_parentid[j]
-            jr.jac_M[n * k + k] = dot(S_k, f)
+            jr.jac_C[n * k + k] = dot(S_k, f)

@@ -36,6 +36,7 @@ JACOBIAN = Layout(
         Declare("object_motion", "scratch").rows(Motion, "motion", "", "rad/s, m/s; rad/s^2, m/s^2", "of an object"),
         Declare("subtree_jacobian", "scratch").real("jac_mass", "jac_nbody", "kg", "mass of each subtree"),
         Declare("dense_inertia", "scratch").real("jac_M", "jac_nv jac_nv", "kg, kg m, kg m^2", "inertia matrix"),
+        _coriolis.real("jac_C", "jac_nv jac_nv", "kg/s, kg m/s, kg m^2/s", "Coriolis matrix"),
         _coriolis.rows(Inertia, "jac_crb", "jac_nbody", "kg m^2, kg m, kg", "inertia of each subtree"),
         _coriolis.rows(InertiaRate, "jac_crb_rate", "jac_nbody", "kg m^2/s, kg m/s", "its rate (6), momentum (6)"),
         Declare("", "scratch").real("jac_qacc", "jac_nv", "m/s^2, rad/s^2", "accelerations, for the regressor"),

@@ -2,7 +2,7 @@
 
 The ten parameters of a body are its rotational inertia J about the origin of its frame, the mass times its centre of
 mass h, and its mass, in the axes of the body and the order of `Inertia`: Ixx Iyy Izz Ixy Ixz Iyz, hx hy hz, mass.
-With the angular velocity w and acceleration a of the body, and the acceleration c of its origin, without gravity,
+With the angular velocity w and acceleration a of the body, and the acceleration c of its origin, which is -g at rest,
 
     force   mass c + a x h + w x (w x h)
     moment  J a + w x J w + h x c
@@ -35,7 +35,7 @@ def inertial_parameters(m, jr, body):
 
 @kernel
 def _given_acceleration(m, d, jr, body):
-    """Returns the acceleration of a body at the tree's com, without gravity, if the DoFs have the accelerations jac_qacc.
+    """Returns the acceleration of a body at the tree's com if the DoFs have the accelerations jac_qacc; -g at rest.
 
     a = -g + sum over the DoFs that move the body of S jac_qacc + dS/dt qvel.
     """
@@ -53,7 +53,7 @@ def torque_regressor(m, d, jr, body):
 
     Source: Atkeson, An, Hollerbach 1986.
     Reads:  qvel, cdof, cdof_dot, cvel, xpos, xmat, subtree_com, opt_gravity, jac_qacc.
-    Writes: jac_regressor (jac_nv, 10) [N, N m per kg m^2, kg m, kg].   Frame: of the body.   Cost: O(nv).
+    Writes: jac_regressor (jac_nv, 10) [s^-2, m s^-2, m^2 s^-2].   Frame: of the body.   Cost: O(nv).
     """
     for dof in range(jr.jac_nv):
         jr.jac_regressor[dof] = zeros(10)

@@ -352,8 +352,8 @@ class WorldQueries(WorldFields):
     def torque_regressor(self, qacc: ArrayLike, *, ids: ArrayLike | None = None) -> np.ndarray:
         """Returns the matrix Y of inverse dynamics in each world's present state, for identification.
 
-        The sum over bodies of Y[:, :, body] @ parameters[body] is the force that gives the bodies the acceleration qacc;
-        see `fl.query.torque_regressor`.
+        The sum over bodies of Y[:, :, body] @ parameters[body] is the force that gives the bodies the acceleration
+        qacc; see `fl.query.torque_regressor`.
 
         Args:
             qacc: accelerations [m/s^2, rad/s^2] that broadcast to (n, nv) for the n worlds of the call.

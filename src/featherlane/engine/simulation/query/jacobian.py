@@ -203,7 +203,7 @@ class Objects(Query):
         if quantity in MATRICES:
             name, shape = "jac", (6, model.nv)
         elif quantity in (INERTIA, CORIOLIS):
-            name, shape = "jac_M", (model.nv, model.nv)
+            name, shape = "jac_M" if quantity == INERTIA else "jac_C", (model.nv, model.nv)
         elif quantity == PARAMETERS:
             name, shape = "jac_parameters", (10,)
         elif quantity == REGRESSOR:

@@ -150,7 +150,8 @@ class Probe(dict[tuple[int, ...], Callable[[], None]]):
         self.qacc = arrays["jac_qacc"][:nv, 0]
         jac = arrays["jac"][: 6 * nv].reshape(2, 3, nv)
         self.results = {quantity: jac for quantity in MATRICES}
-        self.results[INERTIA] = self.results[CORIOLIS] = arrays["jac_M"][: nv * nv].reshape(nv, nv)
+        for quantity, name in ((INERTIA, "jac_M"), (CORIOLIS, "jac_C")):
+            self.results[quantity] = arrays[name][: nv * nv].reshape(nv, nv)
         self.results[REGRESSOR] = arrays["jac_regressor"][: 10 * nv].reshape(nv, 10)
         self.results[PARAMETERS] = arrays["jac_parameters"][:, 0]
         self._records = (source.rows.record, source.record, self.workspace.record, record, last)

@@ -114,7 +114,7 @@ def inertial_parameters(model: Model, data: Data) -> np.ndarray:
 
 
 def torque_regressor(model: Model, data: Data, qacc: ArrayLike) -> np.ndarray:
-    """Returns the matrix Y of inverse dynamics, which is linear in the inertial parameters of bodies, for identification.
+    """Returns the matrix Y of inverse dynamics as a linear function of inertial parameters, for identification.
 
     The sum over bodies of Y[:, body] @ parameters[body] is the force that gives the bodies the acceleration qacc in the
     present state: inertia, Coriolis, centrifugal and gravity forces.  Armature, passive forces and constraints are not
