@@ -41,7 +41,8 @@ JOINTS = Layout(
         _table.int("jnt_dofadr", "njnt", "1", "as in the model"),
     ),
 )
-FLOAT64, REAL = np.dtype(np.float64), 8  # bytes
+FLOAT64 = np.dtype(np.float64)
+REAL = 8  # bytes
 
 
 # ---- stages; their integers are the number of positions, and addresses of rows ---------------------------------------
@@ -49,8 +50,9 @@ FLOAT64, REAL = np.dtype(np.float64), 8  # bytes
 def integrate_positions(p, n, qpos, qvel, h, out):
     """Moves n positions with constant velocities for a time: out <- qpos (+) h qvel.
 
-    Reads:  jnt_type, jnt_qposadr, jnt_dofadr; the memory at the addresses qpos (n, nq), qvel (n, nv), h (1,).
-    Writes: the memory at the address out (n, nq).
+    qpos, out: addresses of (n, nq); qvel: of (n, nv); h: of (1,).
+    Reads:  jnt_type, jnt_qposadr, jnt_dofadr; the memory at these addresses.
+    Writes: the memory at the address `out`.
     """
     for k in range(n):
         start, velocity = doubles(p, qpos + REAL * p.nq * k), doubles(p, qvel + REAL * p.nv * k)
@@ -61,8 +63,9 @@ def integrate_positions(p, n, qpos, qvel, h, out):
 def differentiate_positions(p, n, qpos1, qpos2, h, out):
     """Computes the velocities between n pairs of positions: out <- (qpos2 (-) qpos1) / h.
 
-    Reads:  jnt_type, jnt_qposadr, jnt_dofadr; the memory at the addresses qpos1, qpos2 (n, nq), h (1,).
-    Writes: the memory at the address out (n, nv).
+    qpos1, qpos2: addresses of (n, nq); out: of (n, nv); h: of (1,).
+    Reads:  jnt_type, jnt_qposadr, jnt_dofadr; the memory at these addresses.
+    Writes: the memory at the address `out`.
     """
     for k in range(n):
         start, end = doubles(p, qpos1 + REAL * p.nq * k), doubles(p, qpos2 + REAL * p.nq * k)
@@ -74,8 +77,9 @@ def differentiate_positions(p, n, qpos1, qpos2, h, out):
 def normalize_positions(p, n, out):
     """Scales the quaternions of n positions to unit length.
 
-    Reads:  jnt_type, jnt_qposadr; the memory at the address out (n, nq).
-    Writes: this memory.
+    out: address of (n, nq).
+    Reads:  jnt_type, jnt_qposadr; the memory at this address.
+    Writes: the memory at the address `out`.
     """
     for k in range(n):
         qpos = doubles(p, out + REAL * p.nq * k)
