@@ -16,6 +16,7 @@ import pytest
 import featherlane as fl
 from bits.motion import Motion, World, start
 from bits.scenes import MOTIONS
+from featherlane.engine.simulation.batch.object_queries import ObjectQueries
 from featherlane.engine.simulation.batch.one_world import batch_of
 from featherlane.engine.simulation.batch.sensing import Sensing
 from featherlane.engine.simulation.batch.world_queries import WorldQueries
@@ -315,7 +316,7 @@ def test_wrong_arguments_are_the_same_errors(query):
 
 
 def test_every_query_is_compared_or_has_a_reason():
-    methods = [vars(cls).items() for cls in (WorldQueries, Sensing)]
+    methods = [vars(cls).items() for cls in (ObjectQueries, WorldQueries, Sensing)]
     of_batches = {name for items in methods for name, value in items if name[0] != "_" and callable(value)}
     compared = {query.split()[0] for query in QUERIES}
     assert set(fl.query.__all__) - compared == OF_ONE_WORLD.keys()
