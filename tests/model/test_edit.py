@@ -97,16 +97,16 @@ def test_errors_of_the_function_are_raised_unchanged_with_a_note(kind):
     with pytest.raises(kind) as raised:
         fl.load(BALL, edit=fail)
     assert raised.value is error
-    assert raised.value.__notes__ == ["load: XML text: raised by the function edit"]
+    assert raised.value.__notes__ == ["load: XML text: raised while the specification was edited"]
 
 
 def test_errors_of_functions_of_variants_have_a_note():
     with pytest.raises(KeyError) as raised:
         fl.load(BALL, variants={"weight": {"heavy": lambda spec: {}["mine"]}})
-    assert raised.value.__notes__ == ["variant 'heavy' of 'weight': raised by the function edit"]
+    assert raised.value.__notes__ == ["variant 'heavy' of 'weight': raised while the specification was edited"]
     with pytest.raises(KeyError) as raised:
         fl.variants(BALL, [3], lambda spec, parameter: {}["mine"])
-    assert raised.value.__notes__ == ["variant 3: raised by the function edit"]
+    assert raised.value.__notes__ == ["variant 3: raised while the specification was edited"]
 
 
 def test_another_specification_is_refused():

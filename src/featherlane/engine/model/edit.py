@@ -27,7 +27,7 @@ def apply_edit(label: str, edit: Callable[..., Any], spec: Any, *arguments: Any)
     try:
         found = edit(spec, *arguments)
     except Exception as error:
-        error.add_note(f"{label}: raised by the function edit")
+        error.add_note(f"{label}: raised while the specification was edited")
         raise
     if isinstance(found, type(spec)) and found is not spec:
         raise ModelError(f"{label}: edit returned another MjSpec, allowed is a function that changes the given one")

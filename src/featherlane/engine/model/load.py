@@ -337,9 +337,9 @@ def load(
             kv = effort / (0.1 velocity).
         armature: rotor inertia of the hinges, n^2 J of a gear with the ratio n [kg m^2], or a dict of these by joint
             (of slides in kg).  URDF has none.  It allows larger gains: light feet need it.
-        edit: a function `edit(spec)` that changes the `mujoco.MjSpec` before it is compiled, with all that `base` to
-            `armature` added; then meshes and variants follow.  An MjSpec that is the source does not change.  Errors
-            of the function are raised unchanged.
+        edit: a function `edit(spec)` that changes the `mujoco.MjSpec` before it is compiled.  It has all that `base` to
+            `armature` added; `convex_decomposition`, `collision` and `variants` are applied afterwards.  An MjSpec
+            that is the source does not change.  Errors of the function are raised unchanged, with a note.
 
     With any argument from `base` to `armature`, the model has the keyframe `home`, and two bodies of a URDF do not
     collide if a joint connects them, or if they touch in the zero position or in `home`.

@@ -26,7 +26,7 @@ def inertial_parameters(m, jr, body):
     """Computes the ten inertial parameters of a body at its origin, in its axes.
 
     J = R diag(I) R^T + mass (|c|^2 1 - c c^T), with the principal moments I and the centre of mass c.
-    Reads:  jac_parameters.
+    Reads:  body_mass, body_inertia, body_ipos, body_iquat.
     Writes: jac_parameters (10,) [kg m^2, kg m, kg].   Cost: O(1).
     """
     R = m.body_iquat[body].matrix
