@@ -25,8 +25,8 @@ GROUPS = {
         "sensing": "render scan height_scan ray",
         "kinematics and dynamics": (
             "equality_force "
-            "jac jac_body jac_dot jac_site jac_subtree_com angular_momentum_matrix full_m object_acceleration "
-            "object_velocity tendon_arcs"
+            "jac jac_body jac_dot jac_site jac_subtree_com angular_momentum_matrix full_m coriolis_matrix "
+            "torque_regressor inertial_parameters object_acceleration object_velocity tendon_arcs"
         ),
         "status": "status count_of",
         "models": "groups models",

@@ -1,4 +1,4 @@
-"""Queries of one world: Jacobians, velocities and forces of points, the mass matrix, rays, distances, tendon paths.
+"""Queries of one world: Jacobians, velocities and forces of points, matrices of its dynamics, rays, distances.
 
     position, rotation = featherlane.query.jac_site(model, data, "tip")
     hits = featherlane.query.ray(model, data, points, directions)
@@ -25,7 +25,14 @@ from featherlane.engine.simulation.query.point import (
     object_acceleration,
     object_velocity,
 )
-from featherlane.engine.simulation.query.product import full_m, mul_m, solve_m
+from featherlane.engine.simulation.query.product import (
+    coriolis_matrix,
+    full_m,
+    inertial_parameters,
+    mul_m,
+    solve_m,
+    torque_regressor,
+)
 from featherlane.engine.simulation.query.ray import ray
 from featherlane.engine.simulation.query.tendon_path import tendon_path
 
@@ -46,10 +53,13 @@ __all__ = [  # noqa: RUF022  in groups
     "equality_force",
     "object_acceleration",
     "object_velocity",
-    # mass matrix
+    # mass matrix, Coriolis matrix, regressor
+    "coriolis_matrix",
     "full_m",
+    "inertial_parameters",
     "mul_m",
     "solve_m",
+    "torque_regressor",
     # geometry
     "contact_parameters",
     "geom_distance",

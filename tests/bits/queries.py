@@ -112,6 +112,17 @@ def jacobians(batch, rng):
 
 
 @query
+def dynamics(batch, rng):
+    """Computes Coriolis matrices, regressors and parameters of inertia, batched and alone; moves positions."""
+    model, data, qacc = batch.model, batch.get_data(1), symmetric(rng, batch.nworld, batch.model.nv)
+    out = {"C": batch.coriolis_matrix(), "Y": batch.torque_regressor(qacc), "parameters": batch.inertial_parameters()}
+    out |= {"own C": fl.query.coriolis_matrix(model, data), "own Y": fl.query.torque_regressor(model, data, qacc[1])}
+    moved = fl.integrate_pos(model, batch.qpos, qacc, 0.3)
+    between = fl.differentiate_pos(model, 0.3, batch.qpos, 2.0 * moved)
+    return out | {"moved": moved, "between": between, "unit": fl.normalize_quat(model, 2.0 * moved)}
+
+
+@query
 def inverse_kinematics(batch, rng):
     """Solves for poses, axes and postures from random positions, with restarts."""
     batch.qpos += 0.5 * symmetric(rng, batch.nworld, batch.model.nq)
@@ -234,6 +245,7 @@ def queries() -> dict[str, Scene]:
         add(f"distances, aligned{' and lying' * lying}", distances, aligned(lying), position=0.0)
     for name in ("arm", "humanoid"):
         add(f"jacobians, {name}", jacobians, name)
+        add(f"dynamics, {name}", dynamics, name)
         add(f"inverse kinematics, {name}", inverse_kinematics, name)
     add("inverse kinematics, equalities", inverse_kinematics, FASTENED)
     for ground in GROUNDS:
@@ -258,6 +270,7 @@ def queries() -> dict[str, Scene]:
     for seed in (0, 1, 5):
         light = tree(seed).replace('armature=".01"', "")  # of tendons: `aba` does not support them
         add(f"stages, tree {seed}", stages, light, DATA_ALONE)
+    add("dynamics, tree 5", dynamics, tree(5))
     for solver in ("newton", "cg", "pgs"):
         add(f"history of {solver}", history, heap(), DATA_ALONE, solver=solver)
     return out

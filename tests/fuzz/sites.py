@@ -425,7 +425,7 @@ def _site(name: str, item, owner=None) -> Site:
         rod = {"model": lambda w: w.x.groups[1].model, "data": lambda w: w.x.groups[1], "control": lambda w: None}
         valid |= rod | {"times": lambda w: w.x.groups[1].time + np.array([0.01])}
     if label == "load":
-        valid |= {"actuators": lambda w: None, "height": lambda w: None}
+        valid |= {"actuators": lambda w: None, "height": lambda w: None, "edit": lambda w: None}
     if label == "set_variant":
         valid |= {"geom": lambda w: "hand", "ids": lambda w: [0]}
     if name == "set_user_sensor":

@@ -11,6 +11,7 @@ from pages import blocks
 
 PAGE = Path(__file__).parents[2] / "docs" / "migration-pinocchio.md"
 ROUNDING = 1e-12  # of values of the order of ten
+ORDER = [9, 6, 7, 8, 0, 3, 1, 4, 5, 2]  # of our inertial parameters in Pinocchio
 ROBOT = """
 <mujoco>
   <worldbody>
@@ -91,6 +92,14 @@ def test_documented_results_equal_pinocchio(pin, page, state, tmp_path):
     close(data.qacc_smooth, np.linalg.solve(T, pin.aba(theirs, room, q, v, np.zeros(model.nv)) - turning))
     data.qacc = qacc
     close(fl.stages.inverse_smooth(model, data), T.T @ pin.rnea(theirs, room, q, v, a))
+    rate = np.zeros((model.nv, model.nv))  # dT/dt
+    rate[:3] = -np.cross(v[3:6], T[:3], axisb=0).T
+    C = pin.computeCoriolisMatrix(theirs, room, q, v)
+    close(fl.query.coriolis_matrix(model, data), T.T @ (C @ T + M @ rate))
+    parameters = fl.query.inertial_parameters(model, data)[1:, ORDER]
+    close(parameters, [body.toDynamicParameters() for body in theirs.inertias.tolist()[1:]])
+    Y = fl.query.torque_regressor(model, data, qacc)[:, 1:, ORDER].reshape(model.nv, -1)
+    close(Y, T.T @ pin.computeJointTorqueRegressor(theirs, room, q, v, a))
     close(data.subtree_com[0], pin.centerOfMass(theirs, room, q))
     close(fl.query.jac_subtree_com(model, data, "trunk"), pin.jacobianCenterOfMass(theirs, room, q) @ T)
     sole = theirs.getFrameId("sole")

@@ -74,6 +74,44 @@ def test_quaternions_become_unit_ones(model, rng):
     np.testing.assert_array_equal(expected[4, quats[0] : quats[0] + 4], [1, 0, 0, 0])
 
 
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast"])
+def test_a_step_computes_the_same_bits(model, rng, integrator):
+    model.opt.integrator = integrator
+    data = fl.Data(model)
+    data.qpos, data.qvel = kicked(model, rng)
+    before = data.qpos.copy()
+    data.step()
+    np.testing.assert_array_equal(fl.integrate_pos(model, before, data.qvel, model.opt.timestep), data.qpos)
+
+
+def test_arrays_of_any_layout_and_precision_give_the_same_bits(model, rng):
+    qpos, qvel = positions(model, rng, 4), rng.standard_normal((4, model.nv))
+    expected = fl.integrate_pos(model, qpos, qvel, 1)
+    read_only = qpos.copy()
+    read_only.flags.writeable = False
+    for given in (np.asfortranarray(qpos), read_only, np.repeat(qpos, 2, axis=0)[::2], qpos.tolist()):
+        np.testing.assert_array_equal(fl.integrate_pos(model, given, qvel, 1), expected)
+        np.testing.assert_array_equal(fl.integrate_pos(model, given[2], qvel[2], np.float32(1)), expected[2])
+    single = fl.integrate_pos(model, qpos.astype(np.float32), qvel, 1)
+    np.testing.assert_array_equal(single, fl.integrate_pos(model, qpos.astype(np.float32).astype(float), qvel, 1))
+
+
+def test_arguments_do_not_change(model, rng):
+    (qpos,), qvel = 3.0 * positions(model, rng, 1), rng.standard_normal(model.nv)
+    given = qpos.copy(), qvel.copy()
+    fl.normalize_quat(model, fl.integrate_pos(model, qpos, qvel, 0.1))
+    fl.normalize_quat(model, qpos), fl.differentiate_pos(model, 0.1, qpos, qpos)
+    np.testing.assert_array_equal(qpos, given[0])
+    np.testing.assert_array_equal(qvel, given[1])
+
+
+def test_models_without_joints_have_empty_positions():
+    model = fl.load("<mujoco/>")
+    assert fl.integrate_pos(model, [], [], 0.1).shape == (0,)
+    assert fl.differentiate_pos(model, 0.1, np.zeros((3, 0)), []).shape == (3, 0)
+    assert fl.integrate_pos(fl.load(XML), np.zeros((0, 15)), np.zeros((0, 13)), 0.1).shape == (0, 15)
+
+
 def test_invalid_arguments_are_named(model):
     with pytest.raises(fl.ModelError, match="qvel"):
         fl.integrate_pos(model, model.qpos0, np.zeros(3), 0.1)

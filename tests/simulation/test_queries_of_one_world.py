@@ -16,6 +16,7 @@ import pytest
 import featherlane as fl
 from bits.motion import Motion, World, start
 from bits.scenes import MOTIONS
+from featherlane.engine.simulation.batch.object_queries import ObjectQueries
 from featherlane.engine.simulation.batch.one_world import batch_of
 from featherlane.engine.simulation.batch.sensing import Sensing
 from featherlane.engine.simulation.batch.world_queries import WorldQueries
@@ -68,6 +69,9 @@ QUERIES = {
     "jac_dot": lambda ask, m: ask.jac_dot(POINT, m.nbody - 1),
     "angular_momentum_matrix": lambda ask, m: ask.angular_momentum_matrix(1),
     "full_m": lambda ask, m: ask.full_m(),
+    "coriolis_matrix": lambda ask, m: ask.coriolis_matrix(),
+    "inertial_parameters": lambda ask, m: ask.inertial_parameters(),
+    "torque_regressor": lambda ask, m: ask.torque_regressor(np.linspace(-1, 1, m.nv)),
     "ray": lambda ask, m: ask.ray((0.02, 0.01, 5), DOWN),
     "ray many": lambda ask, m: ask.ray(RAYS, DOWN),
     "ray options": lambda ask, m: ask.ray(RAYS, DOWN, (1, 1, 0, 0, 0, 1), False, 1, cutoff=4.9, geoms=range(m.ngeom)),
@@ -98,6 +102,7 @@ WRONG = {
     "jac_dot": lambda ask: ask.jac_dot(POINT, -1),
     "jac_dot of shape": lambda ask: ask.jac_dot([[1.0, 2.0], [3.0, 4.0]], 1),
     "angular_momentum_matrix": lambda ask: ask.angular_momentum_matrix(np.nan),
+    "torque_regressor": lambda ask: ask.torque_regressor("fast"),
     "object_velocity": lambda ask: ask.object_velocity(("joint", 0)),
     "object_velocity of three": lambda ask: ask.object_velocity(("body", 0, 1)),
     "object_velocity of axes": lambda ask: ask.object_velocity(1, local=2),
@@ -117,7 +122,14 @@ WRONG = {
     "geom_distance of shapes": lambda ask: ask.geom_distance([0, 1, 1], [1, 0]),
     "geom_distance of a limit": lambda ask: ask.geom_distance(0, 1, -1.0),
 }
-WITHOUT_ARGUMENTS = {"full_m", "contact_force", "inverse", "present_fields"}  # inputs of `fl.inverse` are fields
+WITHOUT_ARGUMENTS = {
+    "full_m",
+    "coriolis_matrix",
+    "inertial_parameters",
+    "contact_force",
+    "inverse",
+    "present_fields",
+}  # inputs of `fl.inverse` are fields
 # why a query of one world, or of a batch, is not compared
 OF_ONE_WORLD = {
     "apply_ft": "a product with `jac`",
@@ -304,7 +316,7 @@ def test_wrong_arguments_are_the_same_errors(query):
 
 
 def test_every_query_is_compared_or_has_a_reason():
-    methods = [vars(cls).items() for cls in (WorldQueries, Sensing)]
+    methods = [vars(cls).items() for cls in (ObjectQueries, WorldQueries, Sensing)]
     of_batches = {name for items in methods for name, value in items if name[0] != "_" and callable(value)}
     compared = {query.split()[0] for query in QUERIES}
     assert set(fl.query.__all__) - compared == OF_ONE_WORLD.keys()

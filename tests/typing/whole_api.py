@@ -72,6 +72,7 @@ def models() -> fl.Model:
         home={"knee": 0.6},
         actuators={"knee": "position", "wheel": "velocity"},
         gains={"knee": (100.0, 5.0), "wheel": 2.0},
+        edit=lambda spec: spec.worldbody.add_site(name="goal"),
     )
     model = fl.load("cup.xml", collision={"geoms": ["cup"], "octree_maxdepth": 7})
     divided: list[results.Decomposition] = fl.load("cup.xml", convex_decomposition={"threshold": 0.1}).decompositions
@@ -204,7 +205,8 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     heights = batch.height_scan(1, fl.patterns.ring([0.1, 0.2]), alignment="world", out=np.empty((8, 17), np.float32))
     jacp, jacr = batch.jac([("geom", 0), "box"], local=True)
     jacp, jacr = batch.jac_dot([0.0, 0.0, 0.1], "box", ids=[3])
-    matrices: list[Array] = [batch.full_m(), batch.angular_momentum_matrix(1), batch.jac_subtree_com("box"), jacp, jacr]
+    matrices: list[Array] = [batch.coriolis_matrix(), batch.torque_regressor(0.0), batch.inertial_parameters([1])]
+    matrices += [batch.full_m(), batch.angular_momentum_matrix(1), batch.jac_subtree_com("box"), jacp, jacr]
     motions: list[Array] = [
         batch.object_velocity(("geom", "side")),
         batch.object_acceleration([("site", 0)], local=True),
@@ -305,6 +307,10 @@ def queries(model: fl.Model, data: fl.Data) -> None:
     elements: list[lcp.RowElement] = lcp.Problem.from_data(data).elements
     print(pulled, elements)
     mass: Array = query.full_m(model, data)
+    coriolis: Array = query.coriolis_matrix(model, data)
+    parameters: Array = query.inertial_parameters(model, data)
+    regressor: Array = query.torque_regressor(model, data, data.qacc)
+    print(coriolis, parameters, regressor)
     product: Array = query.mul_m(model, data, query.solve_m(model, data, np.ones(model.nv)))
     hits: results.Hits = query.ray(model, data, [0.0, 0.0, 1.0], [0.0, 0.0, -1.0], bodyexclude="box")
     apart: results.Distances = query.geom_distance(model, data, "side", [0], distmax=2.0)

@@ -422,57 +422,48 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def _setup(metavar: str | None, text: str) -> Any:
+    """Returns an option that sets up a robot; metavar None: the values of its type are shown."""
+    return typer.Option(metavar=metavar, help=text, show_default=False)
+
+
 @application.command("convert")
 def _convert(
     source: Source,
     out: Annotated[Path, typer.Argument(metavar="FILE.xml", help="The MJCF file.", show_default=False)],
     base: Annotated[
-        Base | None,
-        typer.Option(
-            help="free: add a free joint to the base; fixed: remove it. Default: unchanged.", show_default=False
-        ),
+        Base | None, _setup(None, "free: add a free joint to the base; fixed: remove it. Default: unchanged.")
     ] = None,
     floor: Annotated[bool, typer.Option("--floor", help="Add the plane z = 0.")] = False,
     height: Annotated[
         str | None,
-        typer.Option(
-            metavar="auto|M",
-            help="auto: place the base so that the lowest point of the robot touches z = 0; or z of the base. "
-            "Default: auto with --base, else unchanged.",
-            show_default=False,
+        _setup(
+            "auto|M",
+            "auto: place the base so that the lowest point of the robot touches z = 0; or z of the base. Default: auto "
+            "with --base, else unchanged.",
         ),
     ] = None,
     home: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="JOINT=VALUE",
-            help="Position of a joint in the keyframe home, in rad or m. Can be repeated.",
-            show_default=False,
-        ),
+        _setup("JOINT=VALUE", "Position of a joint in the keyframe home, in rad or m. Can be repeated."),
     ] = None,
     actuators: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="KIND|JOINT=KIND",
-            help="position, velocity or motor, for all joints or for one. Can be repeated.",
-            show_default=False,
-        ),
+        _setup("KIND|JOINT=KIND", "position, velocity or motor, for all joints or for one. Can be repeated."),
     ] = None,
     gains: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="KP,KV|KV|JOINT=...",
-            help="Gains of position actuators (KP,KV) or velocity actuators (KV), for all joints or for one. Can be "
+        _setup(
+            "KP,KV|KV|JOINT=...",
+            "Gains of position actuators (KP,KV) or velocity actuators (KV), for all joints or for one. Can be "
             "repeated. Default: from effort limits and inertias.",
-            show_default=False,
         ),
     ] = None,
     armature: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="VALUE|JOINT=VALUE",
-            help="Rotor inertia of all hinges, or of one joint, in kg m^2 (slides: kg). Can be repeated.",
-            show_default=False,
+        _setup(
+            "VALUE|JOINT=VALUE",
+            "Rotor inertia of all hinges, or of one joint, in kg m^2 (slides: kg). Can be repeated.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,

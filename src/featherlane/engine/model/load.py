@@ -21,6 +21,7 @@ from featherlane.engine.model.bundle import bundled_file, resolve_name
 from featherlane.engine.model.candidates import candidates
 from featherlane.engine.model.decomposition import Decomposition, decompose
 from featherlane.engine.model.derived import derive
+from featherlane.engine.model.edit import Edit, apply_edit
 from featherlane.engine.model.fields import DERIVED
 from featherlane.engine.model.link import Link, listed
 from featherlane.engine.model.model import Model
@@ -74,6 +75,7 @@ class Compiled(NamedTuple):
         text: its XML text, or "".
         decompositions: meshes that were divided into convex parts.
         repairs: changes that `repair` made.
+        spec: the `mujoco.MjSpec` before it was compiled, if it was requested.
     """
 
     mj_model: Any
@@ -81,6 +83,7 @@ class Compiled(NamedTuple):
     text: str = ""
     decompositions: Sequence[Decomposition] = ()
     repairs: Sequence[str] = ()
+    spec: Any = None
 
 
 class Meshes(NamedTuple):
@@ -98,13 +101,8 @@ class Meshes(NamedTuple):
 UNCHANGED = Meshes()
 
 
-def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, meshes: Meshes, setup: RobotSetup) -> Compiled:
-    """Compiles a source, after the changes of its meshes and its setup."""
-    if not (isinstance(source, mujoco.MjModel) or is_binary(source)):
-        return _changed(source, read_source(source, assets, package_dirs), meshes, setup)
-    given = "an MjModel" if isinstance(source, mujoco.MjModel) else "a binary model"
-    for name in (*meshes.given, *setup.given, *([] if assets is None else ["assets"])):
-        raise ModelError(f"{name}: got {given}, allowed are a path, XML text and an MjSpec")
+def _copied(mujoco: Any, source: Any) -> Compiled:
+    """Copies an MjModel, or reads a binary model."""
     if isinstance(source, mujoco.MjModel):
         return Compiled(copy.copy(source), "MjModel")
     path = str(found_file(source))
@@ -131,25 +129,32 @@ def _prepared(source: Any, read: Source, contents: dict[str, bytes], setup: Robo
     use_contents(spec, contents)
     if setup.given:
         set_up(spec, read.text, setup)
-    if merges_wrongly(spec):
-        spec.compiler.fusestatic = False
+    _keep_bodies(spec)
     return spec
 
 
-def _changed(source: Any, read: Source, meshes: Meshes, setup: RobotSetup) -> Compiled:
-    """Compiles a specification, after the changes of its meshes and its setup."""
-    contents, texts = _contents(read)
-    spec, found = _prepared(source, read, contents, setup, bool(meshes.given)), []
+def _keep_bodies(spec: Any) -> None:
+    """Disables `fusestatic` if this MuJoCo would misplace an inertia."""
+    if merges_wrongly(spec):
+        spec.compiler.fusestatic = False
+
+
+def _changed(spec: Any, read: Source, texts: Sequence[str], meshes: Meshes, keeps: bool) -> Compiled:
+    """Compiles a specification, after the changes of its meshes; with `keeps` it remains uncompiled.
+
+    texts: warnings.
+    """
+    found = []
     if meshes.collision is not None:
         use_fields(spec, meshes.collision)
     if meshes.convex_decomposition is not None:
         found = decompose(spec, meshes.convex_decomposition)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        mj_model = spec.compile()
-    for text in (*dict.fromkeys(f"MuJoCo: {str(warning.message).strip()}" for warning in caught), *texts):
-        warnings.warn(text, stacklevel=6)
-    return Compiled(mj_model, read.name, read.text, found, read.repairs)
+        mj_model = (spec.copy() if keeps else spec).compile()
+    for text in dict.fromkeys([*(f"MuJoCo: {str(warning.message).strip()}" for warning in caught), *texts]):
+        warnings.warn(text, stacklevel=5)
+    return Compiled(mj_model, read.name, read.text, found, read.repairs, spec if keeps else None)
 
 
 def _first(lines: Sequence[str]) -> list[str]:
@@ -184,6 +189,8 @@ def compile_source(
     package_dirs: Folders = (),
     meshes: Meshes = UNCHANGED,
     setup: RobotSetup = NOT_SET_UP,
+    edit: Edit | None = None,
+    variants: Declared | None = None,
 ) -> Compiled:
     """Compiles a source with MuJoCo, whatever its features.
 
@@ -191,6 +198,8 @@ def compile_source(
         source, assets, package_dirs: as for `load`.
         meshes: changes of meshes.
         setup: base, floor, actuators and keyframe that are added.
+        edit: a function that changes the specification after the setup.
+        variants: not None: the result has the specification, of which variants are compiled.
 
     Raises:
         ModelError: the source cannot be found, read or compiled; with the file and the parser's line.  Or a field has
@@ -202,9 +211,28 @@ def compile_source(
     if is_empty or not isinstance(source, str | Path | mujoco.MjModel | mujoco.MjSpec):
         given = "an empty text" if is_empty else type(source).__name__
         raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
+    if edit is not None and not callable(edit):
+        raise ModelError(f"edit: got {type(edit).__name__}, allowed is a function edit(spec)")
     source = resolve_name(source)
+    if isinstance(source, mujoco.MjModel) or is_binary(source):
+        given = "an MjModel" if isinstance(source, mujoco.MjModel) else "a binary model"
+        others = {"assets": assets, "edit": edit, "variants": variants}
+        for name in (*meshes.given, *setup.given, *(name for name, value in others.items() if value is not None)):
+            raise ModelError(f"{name}: got {given}, allowed are a path, XML text and an MjSpec")
+        with heard(), errors_of(source):
+            return _copied(mujoco, source)
+    copied = bool(meshes.given) or edit is not None or variants is not None
+    spec, read, texts = with_setup(source, assets, package_dirs, setup, copied)
+    if edit is not None:
+        with heard():  # not errors_of: errors of the function are not MuJoCo's
+            apply_edit(f"load: {read.name}", edit, spec)
     with heard(), errors_of(source, assets):
-        return _compile(mujoco, source, assets, package_dirs, meshes, setup)
+        if edit is not None:
+            contents, others = _contents(read._replace(spec=spec))  # also of meshes that the function added
+            use_contents(spec, contents)
+            _keep_bodies(spec)
+            texts = [*texts, *others]
+        return _changed(spec, read, texts, meshes, keeps=variants is not None)
 
 
 def specification(source: Any, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()) -> Any:
@@ -224,13 +252,14 @@ def specification(source: Any, assets: Mapping[str, bytes] | None = None, packag
 
 
 def with_setup(
-    source: Any, assets: Mapping[str, bytes] | None, package_dirs: Folders, setup: RobotSetup
+    source: Any, assets: Mapping[str, bytes] | None, package_dirs: Folders, setup: RobotSetup, copied: bool = True
 ) -> tuple[Any, Source, list[str]]:
     """Returns a `mujoco.MjSpec` of a source with its files and its setup, what was read, and texts of warnings.
 
     Args:
         source, assets, package_dirs: as for `specification`.
         setup: checked base, floor, actuators and keyframe that are added.
+        copied: whether a given MjSpec is always copied; otherwise only before it is changed.
 
     Raises:
         ModelError: the source cannot be found or read, or is an MjModel; or the setup does not fit.
@@ -239,7 +268,7 @@ def with_setup(
     with heard(), errors_of(source, assets):
         read = read_source(source, assets, package_dirs)
         contents, texts = _contents(read)
-        spec = _prepared(source, read, contents, setup, True)
+        spec = _prepared(source, read, contents, setup, copied)
     return spec, read, texts
 
 
@@ -260,6 +289,7 @@ def load(
     actuators: Actuators | None = None,
     gains: Gains | None = None,
     armature: Armatures | None = None,
+    edit: Edit | None = None,
 ) -> Model:
     """Loads a model; `model.source` is the path of the file, "XML text", "MjModel" or "MjSpec".
 
@@ -307,9 +337,12 @@ def load(
             kv = effort / (0.1 velocity).
         armature: rotor inertia of the hinges, n^2 J of a gear with the ratio n [kg m^2], or a dict of these by joint
             (of slides in kg).  URDF has none.  It allows larger gains: light feet need it.
+        edit: a function `edit(spec)` that changes the `mujoco.MjSpec` before it is compiled.  It has all that `base` to
+            `armature` added; `convex_decomposition`, `collision` and `variants` are applied afterwards.  An MjSpec
+            that is the source does not change.  Errors of the function are raised unchanged, with a note.
 
-    With any argument from `base` on, the model has the keyframe `home`, and two bodies of a URDF do not collide if a
-    joint connects them, or if they touch in the zero position or in `home`.
+    With any argument from `base` to `armature`, the model has the keyframe `home`, and two bodies of a URDF do not
+    collide if a joint connects them, or if they touch in the zero position or in `home`.
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores, and links whose mass it computes from collision geometry
@@ -343,6 +376,7 @@ def load(
             meshes=meshes,
             variants=variants,
             setup=setup.checked(),
+            edit=edit,
         )
     model.check_edits()
     return model
@@ -371,24 +405,23 @@ def load_unchecked(
     meshes: Meshes = UNCHANGED,
     variants: Declared | None = None,
     setup: RobotSetup = NOT_SET_UP,
+    edit: Edit | None = None,
 ) -> Model:
     """Loads a model as `load` does, without checking its values; used to diagnose invalid models."""
     source = resolve_name(source)
     for argument in meshes.given if variants is not None else ():
         raise ModelError(f"load: got variants and {argument}, allowed is one of them")
     links = listed(links)
-    mj_model, name, text, decompositions, repairs = compile_source(source, assets, package_dirs, meshes, setup)
+    found = compile_source(source, assets, package_dirs, meshes, setup, edit, variants)
     with heard():
         if variants is None:
-            model = from_mujoco(mj_model, name, links)
+            model = from_mujoco(found.mj_model, found.name, links)
         else:
             with errors_of(source, assets):
-                read = read_source(source, assets, package_dirs)
-                spec = _prepared(source, read, _contents(read)[0], setup, True)
-                found, labelled = compile_variants(spec, variants)
-            model = _with_variants(found, labelled, name, links)
-    model.decompositions, model.repairs = decompositions, repairs
-    model.dropped, model.fused = report_losses(name, text, model.names("body"), setup.actuators)
+                compiled, labelled = compile_variants(found.spec, variants)
+            model = _with_variants(compiled, labelled, found.name, links)
+    model.decompositions, model.repairs = found.decompositions, found.repairs
+    model.dropped, model.fused = report_losses(found.name, found.text, model.names("body"), setup.actuators)
     return model
 
 

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from featherlane.engine.model.arguments import instance
+from featherlane.engine.model.edit import Edit, apply_edit
 from featherlane.engine.model.enums import ABSENT_GEOM, HFIELD
 from featherlane.engine.model.fields import MODEL, MUJOCO
 from featherlane.engine.model.mujoco_arrays import centred_inertias, read_field, read_sizes
 from featherlane.engine.model.set_const import BOTH, DEPENDENT_REALS, VOLUMES
 from featherlane.errors import ModelError, UnknownNameError, near
 
-Edit = Callable[[Any], None]
 Declared = Mapping[str, Sequence[str] | Mapping[str, Edit]]
 # real fields that a variant sets; others follow from these (`set_const`)
 REALS = tuple(
@@ -196,7 +196,7 @@ def _check_sensors(spec: Any, body: str, kept: str, lacks: Collection[str]) -> N
 def _compiled(named: Any, label: str, edit: Edit) -> Any:
     """Returns the compiled model of one variant."""
     spec = named.copy()
-    edit(spec)
+    apply_edit(label, edit, spec)
     try:
         return spec.compile()
     except ValueError as error:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from featherlane.engine.model.edit import apply_edit
 from featherlane.engine.model.load import load_unchecked, specification
 from featherlane.engine.model.model import Model
 from featherlane.errors import ModelError
@@ -76,7 +77,7 @@ def variants(source: Any, parameters: Sequence[Hashable], edit: Callable[[Any, A
 def _variant(original, parameter, edit) -> Model:
     """Returns the model of one parameter."""
     spec = original.copy()
-    edit(spec, parameter)
+    apply_edit(f"variant {parameter!r}", edit, spec, parameter)
     try:
         model = load_unchecked(spec)  # with the files that `specification` read
         model.check_edits()

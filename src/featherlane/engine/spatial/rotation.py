@@ -8,10 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.engine.spatial.vector import MINVAL
-
-IDENTITY = (1.0, 0.0, 0.0, 0.0)
-
 
 def _parts(a: np.ndarray) -> list[np.ndarray]:
     """Returns the components along the last axis."""
@@ -60,29 +56,10 @@ def to_body(q: np.ndarray, v: np.ndarray) -> np.ndarray:
     return to_world(conjugate(q), v)
 
 
-def unit(q: np.ndarray) -> np.ndarray:
-    """Returns quaternions of length 1; one shorter than MINVAL becomes the identity."""
-    n = np.linalg.norm(q, axis=-1, keepdims=True)
-    return np.where(n < MINVAL, IDENTITY, q / np.maximum(n, MINVAL))
-
-
-def nonzero(q: np.ndarray) -> np.ndarray:
-    """Returns quaternions, those of almost length 0 as `unit`: a product with them can be normalised."""
-    return np.where((q * q).sum(-1, keepdims=True) < 4.0 * MINVAL * MINVAL, unit(q), q)
-
-
 def exp_so3(r: np.ndarray) -> np.ndarray:
     """Returns the rotations by |r| rad about r."""
     angle = np.linalg.norm(r, axis=-1, keepdims=True)
     return np.concatenate([np.cos(0.5 * angle), 0.5 * np.sinc(angle / (2.0 * np.pi)) * r], -1)
-
-
-def log_so3(q: np.ndarray) -> np.ndarray:
-    """Returns the rotation vectors, with a length of at most pi."""
-    sine = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
-    angle = 2.0 * np.arctan2(sine, q[..., :1])
-    angle = np.where(angle > np.pi, angle - 2.0 * np.pi, angle)
-    return np.where(sine < MINVAL, 2.0, angle / np.maximum(sine, MINVAL)) * q[..., 1:]
 
 
 def about_z(angle: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; MuJoCo mj_jac.
 """
 
 from featherlane.engine.prelude import *
+from featherlane.engine.dynamics.body.fields import InertiaRate
 from featherlane.engine.dynamics.body.object_motion import (
     inertial_mat,
     motion_at,
@@ -21,27 +22,26 @@ from featherlane.engine.dynamics.body.object_motion import (
     object_pos,
     object_velocity,
 )
-from featherlane.engine.lanes import Field, Layout
+from featherlane.engine.lanes import Layout
+from featherlane.engine.lanes.layout import Declare, size
 
+_coriolis, _regressor = Declare("coriolis_matrix", "scratch"), Declare("torque_regressor", "scratch")
 JACOBIAN = Layout(
     "Jacobian",
     (
-        Field("jac_nv", "size", doc="dofs"),
-        Field("jac_nbody", "size", doc="bodies"),
-        Field("jac_point", "real", (3,), "m", "the point, for Jacobians of a point", "", "scratch"),
-        Field("jac", "real", (6, "jac_nv"), "m, 1", "linear and angular Jacobian", "jacobian", "scratch"),
-        Field(
-            "motion",
-            "real",
-            (6,),
-            "rad/s, m/s; rad/s^2, m/s^2",
-            "of an object",
-            "object_motion",
-            "scratch",
-            rows=Motion,
-        ),
-        Field("jac_mass", "real", ("jac_nbody",), "kg", "mass of each subtree", "subtree_jacobian", "scratch"),
-        Field("jac_M", "real", ("jac_nv", "jac_nv"), "kg, kg m, kg m^2", "inertia matrix", "dense_inertia", "scratch"),
+        size("jac_nv", "dofs"),
+        size("jac_nbody", "bodies"),
+        Declare("", "scratch").real("jac_point", "3", "m", "the point, for Jacobians of a point"),
+        Declare("jacobian", "scratch").real("jac", "6 jac_nv", "m, 1", "linear and angular Jacobian"),
+        Declare("object_motion", "scratch").rows(Motion, "motion", "", "rad/s, m/s; rad/s^2, m/s^2", "of an object"),
+        Declare("subtree_jacobian", "scratch").real("jac_mass", "jac_nbody", "kg", "mass of each subtree"),
+        Declare("dense_inertia", "scratch").real("jac_M", "jac_nv jac_nv", "kg, kg m, kg m^2", "inertia matrix"),
+        _coriolis.real("jac_C", "jac_nv jac_nv", "kg/s, kg m/s, kg m^2/s", "Coriolis matrix"),
+        _coriolis.rows(Inertia, "jac_crb", "jac_nbody", "kg m^2, kg m, kg", "inertia of each subtree"),
+        _coriolis.rows(InertiaRate, "jac_crb_rate", "jac_nbody", "kg m^2/s, kg m/s", "its rate (6), momentum (6)"),
+        Declare("", "scratch").real("jac_qacc", "jac_nv", "m/s^2, rad/s^2", "accelerations, for the regressor"),
+        _regressor.rows(Inertia, "jac_regressor", "jac_nv", "s^-2, m s^-2, m^2 s^-2", "of a body"),
+        Declare("inertial_parameters", "scratch").rows(Inertia, "jac_parameters", "", "kg m^2, kg m, kg", "of a body"),
     ),
 )
 

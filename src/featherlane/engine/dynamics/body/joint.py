@@ -102,3 +102,22 @@ def advance_joint(m, j, qpos, velocity, start, h, rotation):
         qpos[adr : adr + 4] = q
     else:
         qpos[adr] = fma(h, velocity[dof], start[adr])
+
+
+@kernel
+def joint_difference(m, j, velocity, start, end, h):
+    """velocity <- (end (-) start) / h of joint j, the inverse of `advance_joint`: rotations take the shorter way.
+
+    velocity: (nv,); start, end: (nq,); h: duration [s].
+    """
+    adr, dof, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
+    if kind == FREE:
+        for k in range(3):
+            velocity[dof + k] = (end[adr + k] - start[adr + k]) / h
+        adr, dof = adr + 3, dof + 3
+    if kind <= BALL:  # FREE or BALL
+        turn = quat_sub(Quat(end[adr : adr + 4]), Quat(start[adr : adr + 4]))
+        for k in range(3):
+            velocity[dof + k] = turn[k] / h
+    else:
+        velocity[dof] = (end[adr] - start[adr]) / h

@@ -6,7 +6,8 @@ results, so worlds with similar contacts are grouped for speed.
 
 The methods by subject: this file has MuJoCo's data and checkpoints; `groups.py` steps, rollouts, resets, single worlds
 and variants; `worlds.py` status and states; `world_fields.py` fields, model fields by world and given contacts;
-`world_queries.py` rays, Jacobians and contacts; `sensing.py` cameras and scans.
+`object_queries.py` Jacobians and matrices of the dynamics; `world_queries.py` rays, distances and contacts;
+`sensing.py` cameras and scans.
 """
 
 from __future__ import annotations

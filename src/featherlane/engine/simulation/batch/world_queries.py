@@ -1,18 +1,15 @@
-"""Defines `WorldQueries`: quantities of the present states of a batch's worlds, which they do not change."""
+"""Defines `WorldQueries`: rays, distances, fields and contacts of the present states of a batch's worlds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.engine.model.arguments import one_of, whole_argument
-from featherlane.engine.model.assignment import broadcast_reals, flag
-from featherlane.engine.model.enums import OBJ_UNKNOWN
 from featherlane.engine.model.names import index_of
-from featherlane.engine.simulation.batch.world_fields import WorldFields
+from featherlane.engine.simulation.batch.object_queries import ObjectQueries
 from featherlane.engine.simulation.query.camera import Camera, Images
 from featherlane.engine.simulation.query.contact import (
     MARGIN,
@@ -27,20 +24,8 @@ from featherlane.engine.simulation.query.distance import Distances, Pairs
 from featherlane.engine.simulation.query.equality import EqualityForces
 from featherlane.engine.simulation.query.imaging import images_of
 from featherlane.engine.simulation.query.inverse import Accelerations
-from featherlane.engine.simulation.query.jacobian import (
-    ANGULAR_MOMENTUM,
-    INERTIA,
-    JAC,
-    JAC_DOT,
-    OBJECT_ACCELERATION,
-    OBJECT_VELOCITY,
-    SUBTREE_JAC,
-    Objects,
-)
 from featherlane.engine.simulation.query.moving import FRAMES, MOVING, Moving
-from featherlane.engine.simulation.query.objects import Object, objects_of
 from featherlane.engine.simulation.query.pose import Poses
-from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.engine.simulation.query.scan import ScanRequest, scan_of
 from featherlane.engine.simulation.query.tendon_wrap import ArcsRoundGeoms
@@ -51,12 +36,8 @@ from featherlane.errors import ModelError
 MOST_CONTACTS = 1 << 20  # of a list
 
 
-class WorldQueries(WorldFields):
-    """Computes quantities of the present states of worlds; state and bound outputs do not change."""
-
-    def query(self, query: Query, chosen: np.ndarray) -> Any:
-        """Returns the result of a query of the present states of worlds; see `Runner.query`."""
-        return self.runner.query(query, chosen)
+class WorldQueries(ObjectQueries):
+    """Computes rays, distances, fields and contacts of the present states; state and bound outputs do not change."""
 
     def _images(self, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:
         return images_of(self, camera, chosen)
@@ -190,190 +171,6 @@ class WorldQueries(WorldFields):
         """
         chosen = self._ids(ids)
         return self.query(ArcsRoundGeoms(self.model, len(chosen), self.dtype), chosen)
-
-    def jac(
-        self,
-        point: ArrayLike | Object | list[Object],
-        body: int | str | np.ndarray | None = None,
-        *,
-        ids: ArrayLike | None = None,
-        local: bool = False,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the Jacobians of a point that moves with a body, in each world's present state.
-
-        Args:
-            point: with `body`, a point in world axes [m] that broadcasts to (n, 3) for the n worlds of the call.
-                Without `body`, an object, whose origin is the point: a body by name or number, or a pair of a kind
-                (`body` for its centre of mass, `xbody`, `geom`, `site`) and a name or number.  Or a list of k objects.
-            body: name or number of the body that carries it; or an array of numbers (n,), one for each world.
-            ids: the worlds; None for all.
-            local: whether velocities are in the axes of the object (of the body, for a point); else in world axes.
-
-        Returns:
-            (jacp, jacr), each (n, 3, nv): velocity of the point and angular velocity of the body by DoF; of a list of k
-            objects (n, k, 3, nv).  State and bound outputs do not change.
-
-        Raises:
-            UnknownNameError: an unknown object.
-            ModelError: points that do not broadcast, an unknown kind.
-
-        Source: Featherstone eq. 2.24; MuJoCo mj_jac, mj_jacBody, mj_jacBodyCom, mj_jacGeom, mj_jacSite.
-        """
-        return self._jacobians(JAC, point, body, ids, local)
-
-    def jac_dot(
-        self,
-        point: ArrayLike | Object | list[Object],
-        body: int | str | np.ndarray | None = None,
-        *,
-        ids: ArrayLike | None = None,
-        local: bool = False,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the time derivatives of the Jacobians of `jac`, in each world's present state.
-
-        Args:
-            point, body, ids: as for `jac`.
-            local: whether the derivatives, taken in world axes, are in the axes of the object.
-
-        Returns:
-            (jacp, jacr), each (n, 3, nv) [m/s or 1/s, and rad/s by DoF]; of a list of objects (n, k, 3, nv).
-
-        Raises:
-            UnknownNameError, ModelError: as `jac` does.
-
-        Source: MuJoCo mj_jacDot.
-        """
-        return self._jacobians(JAC_DOT, point, body, ids, local)
-
-    def jac_body(self, body: int | str, *, ids: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the Jacobians (jacp, jacr), each (n, 3, nv) [m or 1, and rad by DoF], of a body's frame; see `jac`.
-
-        Raises:
-            UnknownNameError: an unknown body.
-
-        Source: MuJoCo mj_jacBody.
-        """
-        return self.jac(("xbody", body), ids=ids)
-
-    def jac_site(self, site: int | str, *, ids: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the Jacobians (jacp, jacr), each (n, 3, nv) [m or 1, and rad by DoF], of a site; see `jac`.
-
-        Raises:
-            UnknownNameError: an unknown site.
-
-        Source: MuJoCo mj_jacSite.
-        """
-        return self.jac(("site", site), ids=ids)
-
-    def _jacobians(self, quantity: int, point, body, ids, local) -> tuple[np.ndarray, np.ndarray]:
-        chosen, local = self._ids(ids), flag("local", local)
-        if body is None:
-            both = self._quantity(quantity, objects_of(self.model, point, "point"), chosen, local)
-            return both[..., :3, :], both[..., 3:, :]
-        if not isinstance(body, np.ndarray):
-            one = [(OBJ_UNKNOWN, index_of(self.model, "body", body))], True
-            both = self._quantity(quantity, one, chosen, local, point)
-            return both[:, :3], both[:, 3:]
-        if body.shape != chosen.shape or body.dtype.kind not in "iu":
-            raise ModelError(f"body: got {body.dtype} of shape {body.shape}, allowed are whole numbers {chosen.shape}")
-        points = broadcast_reals("point", point, (len(chosen), 3))
-        jac = np.zeros((2, len(chosen), 3, self.model.nv), self.dtype)
-        for number in np.unique(body).tolist():
-            at = np.flatnonzero(body == number)
-            jac[:, at] = self._jacobians(quantity, points[at], number, chosen[at], local)
-        return jac[0], jac[1]
-
-    def jac_subtree_com(self, body: int | str, *, ids: ArrayLike | None = None) -> np.ndarray:
-        """Returns the Jacobian (n, 3, nv) [m or 1] of the centre of mass of a body's subtree; zeros for a subtree
-        without mass.
-
-        Raises:
-            UnknownNameError: an unknown body.
-
-        Source: MuJoCo mj_jacSubtreeCom.
-        """
-        return self._quantity(SUBTREE_JAC, objects_of(self.model, body, "body"), self._ids(ids))[..., :3, :]
-
-    def angular_momentum_matrix(self, body: int | str, *, ids: ArrayLike | None = None) -> np.ndarray:
-        """Returns the matrix H with H qvel = angular momentum of a body's subtree, in each world's present state.
-
-        Args:
-            body: name or number; or a list of k bodies.
-            ids: the worlds; None for all.
-
-        Returns:
-            (n, 3, nv) [kg m^2, kg m]: about the subtree's centre of mass, in world axes; of a list (n, k, 3, nv).
-
-        Raises:
-            UnknownNameError: an unknown body.
-
-        Source: MuJoCo mj_angmomMat.
-        """
-        return self._quantity(ANGULAR_MOMENTUM, objects_of(self.model, body, "body"), self._ids(ids))[..., :3, :]
-
-    def full_m(self, ids: ArrayLike | None = None) -> np.ndarray:
-        """Returns the joint-space inertia matrix in each world's present state, (n, nv, nv) [kg, kg m, kg m^2].
-
-        Raises:
-            ModelError: ids out of range or repeated.
-
-        Source: MuJoCo mj_fullM.
-        """
-        return self._quantity(INERTIA, ([(OBJ_UNKNOWN, 0)], True), self._ids(ids))
-
-    def object_velocity(
-        self, object: Object | list[Object], *, local: bool = False, ids: ArrayLike | None = None
-    ) -> np.ndarray:
-        """Returns the angular and linear velocity of an object at its origin, in each world's present state.
-
-        Args:
-            object: a body's frame by name or number, or a pair of a kind (`body` for its centre of mass, `xbody`,
-                `geom`, `site`, `camera`) and a name or number; or a list of k objects.
-            local: whether the result is in the object's axes; otherwise it is in world axes.
-            ids: the worlds; None for all.
-
-        Returns:
-            (n, 6): rotation [rad/s], then translation [m/s]; of a list (n, k, 6).
-
-        Raises:
-            ModelError: another kind.
-            UnknownNameError: an unknown object.
-
-        Source: MuJoCo mj_objectVelocity.
-        """
-        return self._motion(OBJECT_VELOCITY, object, local, ids)
-
-    def object_acceleration(
-        self, object: Object | list[Object], *, local: bool = False, ids: ArrayLike | None = None
-    ) -> np.ndarray:
-        """Returns the angular and linear acceleration of an object at its origin, in each world's present state.
-
-        The accelerations of forward dynamics are computed first.  As in MuJoCo, a body at rest has the acceleration
-        -g, which an accelerometer measures.
-
-        Args:
-            object, local, ids: as for `object_velocity`.
-
-        Returns:
-            (n, 6): rotation [rad/s^2], then translation [m/s^2]; of a list (n, k, 6).
-
-        Raises:
-            ModelError: another kind.
-            UnknownNameError: an unknown object.
-
-        Source: MuJoCo mj_objectAcceleration.
-        """
-        return self._motion(OBJECT_ACCELERATION, object, local, ids)
-
-    def _motion(self, quantity: int, object: Object | list[Object], local, ids) -> np.ndarray:
-        objects = objects_of(self.model, object, "object")
-        return self._quantity(quantity, objects, self._ids(ids), flag("local", local))
-
-    def _quantity(self, quantity: int, objects, chosen: np.ndarray, local: bool = False, point=None) -> np.ndarray:
-        """Returns a quantity of one object (n, ...) or of a list of k objects (n, k, ...)."""
-        listed, single = objects
-        found = self.query(Objects(self.model, len(chosen), self.dtype, quantity, listed, local, point), chosen)
-        return found[:, 0] if single else found
 
     # ---- contacts ----------------------------------------------------------------------------------------------------
     def contacts(

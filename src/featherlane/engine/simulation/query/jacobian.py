@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.body.com import com_pos, com_vel
+from featherlane.engine.dynamics.body.coriolis import coriolis_matrix
 from featherlane.engine.dynamics.body.jacobian import (
     JACOBIAN,
     angular_momentum_matrix,
@@ -19,6 +20,7 @@ from featherlane.engine.dynamics.body.jacobian import (
 )
 from featherlane.engine.dynamics.body.kinematics import frames, kinematics
 from featherlane.engine.dynamics.body.object_motion import object_mat
+from featherlane.engine.dynamics.body.regressor import inertial_parameters, torque_regressor
 from featherlane.engine.dynamics.inertia.joint_space import crb, dense_inertia
 from featherlane.engine.dynamics.tendon.length import tendon
 from featherlane.engine.lanes import Field, Layout
@@ -34,7 +36,18 @@ from featherlane.engine.simulation.tile.rows import copy_step_inputs, write_reco
 from featherlane.engine.simulation.tile.tiles import over_tiles
 
 # what is computed of an object, in the order of what it needs: positions, velocities, accelerations
-JAC, SUBTREE_JAC, ANGULAR_MOMENTUM, INERTIA, JAC_DOT, OBJECT_VELOCITY, OBJECT_ACCELERATION = range(7)
+(
+    JAC,
+    SUBTREE_JAC,
+    ANGULAR_MOMENTUM,
+    INERTIA,
+    PARAMETERS,
+    JAC_DOT,
+    CORIOLIS,
+    REGRESSOR,
+    OBJECT_VELOCITY,
+    OBJECT_ACCELERATION,
+) = range(10)
 MATRICES = (JAC, SUBTREE_JAC, ANGULAR_MOMENTUM, JAC_DOT)
 
 OBJECT_RECORD = Layout(
@@ -69,8 +82,8 @@ def object_quantity(m, d, p, quantity, kind, i, local):
 
     quantity: JAC, ...; kind: an mjtObj, or 0 for a point of a body in world axes; i: index of the object; local: 1: in
     the axes of the object, 0: in world axes.
-    Reads:  what `jacobian`, `jacobian_dot`, `subtree_jacobian`, `angular_momentum_matrix`, `dense_inertia` and
-            `object_motion` read; jac.
+    Reads:  what `jacobian`, `jacobian_dot`, `subtree_jacobian`, `angular_momentum_matrix`, `dense_inertia`,
+            `inertial_parameters`, `coriolis_matrix`, `torque_regressor` and `object_motion` read; jac.
     Writes: jac; what these stages write.
     """
     if quantity == JAC:
@@ -83,6 +96,12 @@ def object_quantity(m, d, p, quantity, kind, i, local):
         angular_momentum_matrix(m, d, p, i)
     elif quantity == INERTIA:
         dense_inertia(m, d, p)
+    elif quantity == PARAMETERS:
+        inertial_parameters(m, p, i)
+    elif quantity == CORIOLIS:
+        coriolis_matrix(m, d, p)
+    elif quantity == REGRESSOR:
+        torque_regressor(m, d, p, i)
     else:
         is_acceleration = 1 if quantity == OBJECT_ACCELERATION else 0
         object_motion(m, d, p, kind, i, is_acceleration, is_local=local)
@@ -125,8 +144,8 @@ def object_tiles(m, d, b, p, thread, tile):
     """Computes a quantity of nstep objects, one after the other, in the worlds of a tile.
 
     Reads:  the rows that the transfers of b bring in; the memory at p.objects.
-    Writes: those that they take back; active, recall_address, tree_settled, jac, jac_mass, jac_M, motion, and all else
-            of this thread's workspace.
+    Writes: those that they take back; active, recall_address, tree_settled, the record p, and all else of this
+            thread's workspace.
     """
     quantity = p.quantity
     if quantity == OBJECT_ACCELERATION:
@@ -138,7 +157,7 @@ def object_tiles(m, d, b, p, thread, tile):
         if quantity == INERTIA:
             joint_space_inertia(m, d)
     for s in range(b.nstep):  # objects
-        copy_step_inputs(b, thread, tile, s)  # p.jac_point, if a point is given
+        copy_step_inputs(b, thread, tile, s)  # p.jac_point or p.jac_qacc, if they are given
         objects = doubles(b, p.objects)
         # (type, id) of the object, mjtObj
         kind, i = whole(read_lane(objects, 2 * s, 0)), whole(read_lane(objects, 2 * s + 1, 0))
@@ -160,6 +179,7 @@ class Objects(Query):
         objects: kind, as mjtObj, and index of each; kind 0 for a given point of a body.
         local: whether vectors are in the axes of the object.
         point: with kind 0, what broadcasts to (nworld, 3).
+        qacc: of a REGRESSOR, what broadcasts to (nworld, nv).
     """
 
     loop = object_tiles
@@ -173,6 +193,7 @@ class Objects(Query):
         objects: Sequence[tuple[int, int]],
         local: bool = False,
         point: ArrayLike | None = None,
+        qacc: ArrayLike | None = None,
     ):
         self.number = len(objects)
         if quantity >= JAC_DOT:
@@ -181,14 +202,22 @@ class Objects(Query):
         name, shape = "motion", (6,)
         if quantity in MATRICES:
             name, shape = "jac", (6, model.nv)
-        elif quantity == INERTIA:
-            name, shape = "jac_M", (model.nv, model.nv)
+        elif quantity in (INERTIA, CORIOLIS):
+            name, shape = "jac_M" if quantity == INERTIA else "jac_C", (model.nv, model.nv)
+        elif quantity == PARAMETERS:
+            name, shape = "jac_parameters", (10,)
+        elif quantity == REGRESSOR:
+            name, shape = "jac_regressor", (model.nv, 10)
         self.taken = {name: np.zeros((nworld, self.number, *shape), dtype)}
         self.sizes = {"jac_nv": model.nv, "jac_nbody": model.nbody, "quantity": quantity, "local": int(local)}
         self.sizes |= {"objects": address(self.objects)}
         if point is not None:
             points = np.ascontiguousarray(broadcast_reals("point", point, (nworld, 3)), dtype)
             self.brought = {"jac_point": points.reshape(nworld, 1, 3)}
+        if qacc is not None:
+            rows = np.ascontiguousarray(broadcast_reals("qacc", qacc, (nworld, model.nv)), dtype)
+            # the same row for each body
+            self.brought = {"jac_qacc": np.broadcast_to(rows[:, None], (nworld, self.number, model.nv))}
 
     def answer(self) -> np.ndarray:
         return next(iter(self.taken.values()))

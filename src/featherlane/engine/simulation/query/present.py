@@ -18,10 +18,13 @@ from featherlane.engine.dynamics.inertia.joint_space import factor_m
 from featherlane.engine.lanes import Field, Layout
 from featherlane.engine.lanes.record import allocated
 from featherlane.engine.simulation.query.jacobian import (
+    CORIOLIS,
     INERTIA,
     JAC_DOT,
     MATRICES,
     OBJECT_ACCELERATION,
+    PARAMETERS,
+    REGRESSOR,
     joint_space_inertia,
     object_accelerations,
     object_frames,
@@ -127,8 +130,9 @@ class Probe(dict[tuple[int, ...], Callable[[], None]]):
     Attributes:
         workspace: the separate workspace.
         point: (3,) the given point [m].
-        results: (2, 3, nv) both parts of a Jacobian, (nv, nv) the inertia matrix [kg, kg m, kg m^2] or (6,) the motion
-            of an object, by quantity.
+        qacc: (nv,) the given accelerations [m/s^2, rad/s^2].
+        results: memory of each quantity: (2, 3, nv) both parts of a Jacobian, (nv, nv) the inertia or Coriolis matrix,
+            (nv, 10) a regressor, (10,) inertial parameters, or (6,) the motion of an object.
     """
 
     def __init__(self, data: Data):
@@ -143,9 +147,13 @@ class Probe(dict[tuple[int, ...], Callable[[], None]]):
         last, arrays = source.others["s"], record.arrays
         self._flags, self._is_used = [arrays[name] for name in FLAGS], arrays["is_used"]
         self.point, self._motion = arrays["jac_point"][:, 0], arrays["motion"][:, 0]
+        self.qacc = arrays["jac_qacc"][:nv, 0]
         jac = arrays["jac"][: 6 * nv].reshape(2, 3, nv)
         self.results = {quantity: jac for quantity in MATRICES}
-        self.results[INERTIA] = arrays["jac_M"][: nv * nv].reshape(nv, nv)
+        for quantity, name in ((INERTIA, "jac_M"), (CORIOLIS, "jac_C")):
+            self.results[quantity] = arrays[name][: nv * nv].reshape(nv, nv)
+        self.results[REGRESSOR] = arrays["jac_regressor"][: 10 * nv].reshape(nv, 10)
+        self.results[PARAMETERS] = arrays["jac_parameters"][:, 0]
         self._records = (source.rows.record, source.record, self.workspace.record, record, last)
 
     def forget(self) -> None:
@@ -181,9 +189,15 @@ class Probe(dict[tuple[int, ...], Callable[[], None]]):
 
 
 def matrix(
-    data: Data, quantity: int, kind: int = OBJ_UNKNOWN, i: int = 0, local: int = 0, point: np.ndarray | None = None
+    data: Data,
+    quantity: int,
+    kind: int = OBJ_UNKNOWN,
+    i: int = 0,
+    local: int = 0,
+    point: np.ndarray | None = None,
+    qacc: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Returns a copy of a quantity of an object: (2, 3, nv) of a Jacobian, (nv, nv) or (6,).
+    """Returns a copy of a quantity of an object, with the shape in `Probe.results`.
 
     Args:
         data: the world.
@@ -191,6 +205,7 @@ def matrix(
         kind, i: the object, as mjtObj, and its index; kind 0 for a given point of body i.
         local: 1: in the axes of the object; 0: in world axes.
         point: (3,) the given point [m].
+        qacc: (nv,) the given accelerations [m/s^2, rad/s^2].
     """
     unused = data._probes  # a probe in use belongs to the calling thread
     try:
@@ -199,6 +214,8 @@ def matrix(
         probe = Probe(data)
     if point is not None:
         probe.point[:] = point
+    elif qacc is not None:
+        probe.qacc[:] = qacc
     elif quantity == OBJECT_ACCELERATION:
         hold(data._turns, probe.accelerate)
     probe[quantity, kind, i, local]()

@@ -1,4 +1,4 @@
-"""Computes products and solves with the joint-space inertia matrix of one world, for any number of vectors."""
+"""Computes matrices of the joint-space dynamics of one world, and products and solves with its inertia matrix."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from featherlane.engine.dynamics.inertia.joint_space import half_solve as _half_
 from featherlane.engine.dynamics.inertia.joint_space import mul_m as _mul_m
 from featherlane.engine.dynamics.inertia.joint_space import solve_m as _solve_m
 from featherlane.engine.lanes import Stage
-from featherlane.engine.model.assignment import reals
+from featherlane.engine.model.assignment import broadcast_reals, reals
 from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.query.jacobian import INERTIA
+from featherlane.engine.simulation.query.jacobian import CORIOLIS, INERTIA, PARAMETERS, REGRESSOR
 from featherlane.engine.simulation.query.present import matrix, present
 from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.tile.workspace import Workspace
@@ -84,6 +84,58 @@ def full_m(model: Model, data: Data) -> np.ndarray:
     Source: MuJoCo mj_fullM.
     """
     return matrix(ready(model, data), INERTIA)
+
+
+def coriolis_matrix(model: Model, data: Data) -> np.ndarray:
+    """Returns the matrix C with C qvel = Coriolis and centrifugal forces of the bodies, in the present state.
+
+    C qvel + gravity forces is `data.qfrc_bias`.  The rate of the inertia matrix is C + C^T, therefore dM/dt - 2 C is
+    skew-symmetric.  The armature of spatial tendons is not included.
+
+    Returns:
+        (nv, nv) [kg/s, kg m/s, kg m^2/s].
+
+    Source: Echeandia, Wensing, J. Comput. Nonlinear Dyn. 16 (2021); Pinocchio computeCoriolisMatrix.
+    """
+    return matrix(ready(model, data), CORIOLIS)
+
+
+def inertial_parameters(model: Model, data: Data) -> np.ndarray:
+    """Returns the ten inertial parameters of each body, in its axes.
+
+    Returns:
+        (nbody, 10): the rotational inertia Ixx Iyy Izz Ixy Ixz Iyz about the origin of the body's frame [kg m^2], the
+        mass times the centre of mass (3,) [kg m], and the mass [kg].  Zeros for the world.
+
+    Source: Featherstone eq. 2.63; Pinocchio toDynamicParameters (in another order).
+    """
+    world = ready(model, data)
+    return np.stack([matrix(world, PARAMETERS, i=body) for body in range(model.nbody)])
+
+
+def torque_regressor(model: Model, data: Data, qacc: ArrayLike) -> np.ndarray:
+    """Returns the matrix Y of inverse dynamics as a linear function of inertial parameters, for identification.
+
+    The sum over bodies of Y[:, body] @ parameters[body] is the force that gives the bodies the acceleration qacc in the
+    present state: inertia, Coriolis, centrifugal and gravity forces.  Armature, passive forces and constraints are not
+    included.
+
+    Args:
+        model: the model.
+        data: the world.
+        qacc: accelerations [m/s^2, rad/s^2] that broadcast to (nv,).
+
+    Returns:
+        (nv, nbody, 10) [N or N m by parameter], in the order of `inertial_parameters`.  Zeros for bodies that a DoF
+        does not move.
+
+    Raises:
+        ModelError: qacc does not broadcast to (nv,).
+
+    Source: Atkeson, An, Hollerbach, Int. J. Robotics Research 5 (1986); Pinocchio computeJointTorqueRegressor.
+    """
+    world, given = ready(model, data), broadcast_reals("qacc", qacc, (model.nv,))
+    return np.stack([matrix(world, REGRESSOR, i=body, qacc=given) for body in range(model.nbody)], axis=1)
 
 
 def from_fields(data: Data, x: ArrayLike, stage: Stage, result: str) -> np.ndarray:
