@@ -429,6 +429,20 @@ class SwingUp(environments.Task):
         worlds.qpos[ids, 1:] = random.uniform(ids, -0.5, 0.5, 1)
 
 
+class Sensed(environments.Task):
+    """Has an actor with noise and a critic without it."""
+
+    model = "cartpole"
+
+    def observation(self, worlds: fl.Batch) -> dict[str, dict[str, Array]]:
+        return {"actor": {"qpos": worlds.qpos}, "critic": {"qpos": worlds.qpos, "qvel": worlds.qvel}}
+
+    def observation_noise(
+        self, worlds: fl.Batch, ids: Array, random: environments.RandomStreams
+    ) -> dict[str, dict[str, Array]]:
+        return {"actor": {"qpos": 0.01 * random.normal(ids, 2)}}
+
+
 def observed(batch: fl.Batch) -> Array:
     return batch.qpos
 
@@ -454,7 +468,7 @@ def learning() -> None:
     played: environments.Rollout = vector.rollout(5, policy.copy(), noise)
     actions: Array = policy(played.observations[:, 0], noise[:, 0]) + policy.sample(seen)
     print(actions, fl.policies.MLP.from_torch(None), fl.policies.LaneFunctions(gain, gain))
-    one = environments.SingleEnv(SwingUp())
+    one = environments.SingleEnv(Sensed())
     first, reward, ended, cut, told = one.step(np.zeros(1))
     short = environments.BatchEnv("cartpole", 8, observation=observed, reward=rewarded)
     print(tasks, env.num_envs, seen, rewards, terminated, truncated, infos, first, reward, ended, cut, told, short)

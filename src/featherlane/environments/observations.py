@@ -12,7 +12,7 @@ from featherlane.environments.images import ObservedImages
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
-from featherlane.extension import as_real_array, one_of
+from featherlane.extension import as_real_array, instance, one_of
 
 STATE = "state"  # name of the observed numbers without groups, next to images
 
@@ -138,18 +138,22 @@ class Observations:
         Raises:
             ModelError: an unknown group or part, or an array of another shape.
         """
-        given = self.task.observation_noise(self.batch, ids, self.random)
-        for group, values in (given if self.grouped else {"": given}).items():
+        for rows in self._noise.values():
+            rows[ids] = 0.0
+        given: Any = self.task.observation_noise(self.batch, ids, self.random)
+        if self.grouped:
+            instance("observation_noise", given, Mapping, "a dict by group")
+        for group, values in given.items() if self.grouped else [("", given)]:
             columns = self.groups[one_of("observation_noise: group", group, self.groups)]
             rows = self._noise[group or STATE]
-            rows[ids] = 0.0
             for name, part in named(values).items():
                 at = columns[one_of("observation_noise: part", name, columns)]
+                shape = (len(ids), at.stop - at.start)
                 what = f"observation_noise {name!r}" if name else "observation_noise"
-                noise, width = as_real_array(what, part, "is an array of numbers"), at.stop - at.start
-                if len(noise) != len(ids) or noise[:1].size not in (0, width) or noise.ndim < 2:
-                    raise ModelError(f"{what}: got shape {noise.shape}, allowed is ({len(ids)}, {width})")
-                rows[ids, at] = noise.reshape(len(ids), width)
+                noise = as_real_array(what, part, f"is an array {shape} of numbers")
+                if noise.ndim < 2 or (len(noise), int(np.prod(noise.shape[1:]))) != shape:
+                    raise ModelError(f"{what}: got shape {noise.shape}, allowed is {shape}")
+                rows[ids, at] = noise.reshape(shape)
 
 
 def named(values: Any) -> Mapping[str, Any]:
