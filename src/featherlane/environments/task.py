@@ -98,12 +98,9 @@ class Task:
         """Returns a kernel's values in each world, (n, values), of the same state as the derived fields."""
         return worlds.sensordata[:, self.kernel_rows.get(name) or sensordata_slice(worlds.model, name)]
 
-    def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray | None) -> None:
-        """Sets controls from actions (n, nu) in the worlds `ids`; None for all."""
-        if ids is None:
-            worlds.ctrl[:] = actions
-        else:
-            worlds.ctrl[ids] = actions[ids]
+    def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray) -> None:
+        """Sets controls in the worlds `ids` from their actions (len(ids), nu)."""
+        worlds.ctrl[ids] = actions
 
     def before(self, worlds: Batch) -> Any:
         """Returns copies of the values before the action that `reward` needs; the arrays themselves are live."""
@@ -127,8 +124,8 @@ class Task:
         """
         return None
 
-    def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
-        """Changes the worlds `ids` between the reward and the observation of a step, as by pushes; None for all."""
+    def proceed(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
+        """Changes the worlds `ids`, which took a step, between its reward and its observation, as by pushes."""
 
     def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         """Sets the initial state of the worlds `ids`, which were just reset to the model's defaults.

@@ -106,6 +106,7 @@ class TaskEnv(VectorEnv):
         }
         self.random = RandomStreams(num_envs)
         self.terms: dict[str, np.ndarray] = {}
+        self._every = np.arange(num_envs)
         self.elapsed, self._done = np.zeros(num_envs, np.int64), np.zeros(num_envs, bool)
         self._without_state: np.ndarray | None = np.ones(num_envs, bool)  # worlds before their first reset
         for name in (*task.fields, *(task.info_fields if info else ()), *(["sensordata"] if task.kernels else ())):
@@ -282,14 +283,14 @@ class TaskEnv(VectorEnv):
             what `reward` needs of the state before; `outcome(actions, before)`; which worlds had a fault, or None.
         """
         batch, task = self.batch, self.task
-        before = task.before(batch)
-        task.act(batch, actions, moving)
+        before, ids = task.before(batch), self._every if moving is None else moving
+        task.act(batch, actions if moving is None else actions[moving], ids)
         batch.step(self.frame_skip, ids=moving, stage="velocity" if task.derived == "dm_control" else None)
         if task.derived == "fresh" and batch.bound:
             batch.forward(moving)
         found = outcome(actions, before)
         bad = self._new_faults()
-        task.proceed(batch, moving, self.random)
+        task.proceed(batch, ids, self.random)
         return before, found, bad
 
     def _new_faults(self) -> np.ndarray | None:

@@ -97,7 +97,7 @@ def test_a_push_changes_the_horizontal_velocity_of_the_worlds_that_are_due(name,
     task, worlds = env.task, env.batch
     task.next_push[[1, 3]] = task.steps[[1, 3]]
     before = worlds.qvel.copy()
-    task.proceed(worlds, None, env.random)
+    task.proceed(worlds, np.arange(worlds.nworld), env.random)
     change = worlds.qvel - before
     assert (change[[1, 3], :2] != 0.0).all()
     assert (np.abs(change) <= push).all()
@@ -259,10 +259,10 @@ def test_the_gait_clock_stops_after_a_swing_for_zero_commands():
     worlds.qvel[1, 0] = 1.0  # one gets pushed
     task.next_command[:] = 1000
     for _ in range(10):
-        task.proceed(worlds, None, env.random)
+        task.proceed(worlds, np.arange(worlds.nworld), env.random)
     np.testing.assert_array_equal(task.strides_on, [False, True, True])
     assert task.phase[0] == np.pi and (task.phase[1:] > 1.1 * np.pi).all()
     assert not task.swing()[0].any() and not task.observation(worlds)["clock"][0].any()
     task.command[0] = 0.5, 0.0, 0.0
-    task.proceed(worlds, None, env.random)
+    task.proceed(worlds, np.arange(worlds.nworld), env.random)
     assert task.strides_on[0] and task.swing()[0, 1] > 0.0

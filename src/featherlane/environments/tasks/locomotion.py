@@ -103,8 +103,8 @@ class VelocityTask(RobotTask):
         self.push_range = np.transpose([(-self.push, self.push)] * 2 + [self.push_time])
         self.stands, self.air_time = np.ones((n, len(self.feet)), bool), np.zeros((n, len(self.feet)))
 
-    def targets(self, worlds: Batch, at: Any) -> np.ndarray:
-        return self.rest[self.driven] + self.action_scale * self.action[at]
+    def targets(self, worlds: Batch, ids: np.ndarray) -> np.ndarray:
+        return self.rest[self.driven] + self.action_scale * self.action[ids]
 
     # ---- observation ----------------------------------------------------------------------------------------------
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
@@ -170,10 +170,9 @@ class VelocityTask(RobotTask):
         return self.failed
 
     # ---- commands, pushes, reset ------------------------------------------------------------------------------------
-    def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
+    def proceed(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         super().proceed(worlds, ids, random)
-        at: Any = slice(None) if ids is None else ids
-        self.air_time[at] = np.where(self.stands[at], 0.0, self.air_time[at] + self.dt)
+        self.air_time[ids] = np.where(self.stands[ids], 0.0, self.air_time[ids] + self.dt)
         # in worlds that were just reset, nothing is due
         self.draw_commands(np.flatnonzero(self.steps >= self.next_command), random)
         if self.push > 0.0:
@@ -183,9 +182,9 @@ class VelocityTask(RobotTask):
                 worlds.qvel[due, :2] += drawn[:, :2]
                 self.next_push[due] = self.after(due, drawn[:, 2])
         if self.ground is not None:
-            place = worlds.qpos[at, :2]
-            self.ground.put_back(place, self.tile[at])
-            worlds.qpos[at, :2] = place
+            place = worlds.qpos[ids, :2]
+            self.ground.put_back(place, self.tile[ids])
+            worlds.qpos[ids, :2] = place
 
     def after(self, ids: np.ndarray, seconds: np.ndarray) -> np.ndarray:
         """Returns the step number of the worlds `ids` some seconds from now."""
