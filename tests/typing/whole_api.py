@@ -457,6 +457,8 @@ def learning() -> None:
     env: environments.TaskEnv = environments.make_vec("featherlane/Ant-v5", num_envs=8)
     vector = environments.TaskEnv(SwingUp(), num_envs=8, dtype="float32")
     seen, infos = vector.reset(seed=0)
+    kept: dict[str, Any] = vector.checkpoint()
+    vector.restore(kept)
     seen, rewards, terminated, truncated, infos = vector.step(np.zeros((8, 1)))
     policy = fl.policies.MLP(
         [np.zeros((4, 2)), np.zeros((1, 4))], [np.zeros(4), np.zeros(1)], "elu", mean=0.0, std=[0.1]

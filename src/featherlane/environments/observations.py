@@ -29,6 +29,7 @@ class Observations:
         images: images of the task's cameras; None: no cameras.
         grouped: whether the task returns groups of parts.
         noisy: whether the task defines `observation_noise`.
+        noise: noise of the last observations by group.
         space: space of a world's observation.
 
     Raises:
@@ -55,7 +56,7 @@ class Observations:
             {name: np.empty(shape, batch.dtype) for name, shape in shapes.items()} for _ in range(0 if copy else 2)
         ]
         self.noisy = getattr(task.observation_noise, "__func__", None) is not Task.observation_noise
-        self._noise = {name: np.zeros(shape, batch.dtype) for name, shape in shapes.items() if self.noisy}
+        self.noise = {name: np.zeros(shape, batch.dtype) for name, shape in shapes.items() if self.noisy}
         if self.noisy:
             self._sample_noise(np.zeros(0, np.int64))  # checks names and widths, and samples nothing
         spaces = {name: gym.spaces.Box(-np.inf, np.inf, shape[1:], batch.dtype) for name, shape in shapes.items()}
@@ -129,7 +130,7 @@ class Observations:
         else:
             rows = np.concatenate(parts, axis=1, out=out, casting="unsafe")
         if self.noisy:
-            rows += self._noise[name]
+            rows += self.noise[name]
         return rows
 
     def _sample_noise(self, ids: np.ndarray) -> None:
@@ -138,14 +139,14 @@ class Observations:
         Raises:
             ModelError: an unknown group or part, or an array of another shape.
         """
-        for rows in self._noise.values():
+        for rows in self.noise.values():
             rows[ids] = 0.0
         given: Any = self.task.observation_noise(self.batch, ids, self.random)
         if self.grouped:
             instance("observation_noise", given, Mapping, "a dict by group")
         for group, values in given.items() if self.grouped else [("", given)]:
             columns = self.groups[one_of("observation_noise: group", group, self.groups)]
-            rows = self._noise[group or STATE]
+            rows = self.noise[group or STATE]
             for name, part in named(values).items():
                 at = columns[one_of("observation_noise: part", name, columns)]
                 shape = (len(ids), at.stop - at.start)

@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike
 
+from featherlane.environments.checkpoints import checkpoint, restore
 from featherlane.environments.compiled import sensordata_slice
 from featherlane.environments.infos import add_infos, part_of
 from featherlane.environments.live_arrays import attach, live_arrays
@@ -25,6 +26,7 @@ from featherlane.policies import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
 T = TypeVar("T")
+KEPT = "task", "random", "terms", "elapsed", "_done", "_bad", "_without_state", "_noise", "_history"
 
 
 class TaskEnv(VectorEnv):
@@ -119,6 +121,7 @@ class TaskEnv(VectorEnv):
         low, high = task.action_space(self.batch)
         self.single_action_space = gym.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
         self._observations = Observations(task, self.batch, self.random, copy)
+        self._noise = self._observations.noise
         self.single_observation_space = self._observations.space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -261,6 +264,26 @@ class TaskEnv(VectorEnv):
         """Frees the renderer."""
         if self._painting is not None:
             self._painting.close()
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Returns the state of the environment, without its model, for `restore`; `pickle` and `torch.save` store it.
+
+        It contains the worlds (`Batch.checkpoint`), their derived fields, random number generators and episodes, and
+        the state of the task: all numbers, strings, arrays and NumPy generators that attributes of the task, their
+        dicts, lists and objects hold, for example the levels of a curriculum.
+        """
+        return checkpoint(self, KEPT)
+
+    def restore(self, kept: Mapping[str, Any]) -> None:
+        """Sets the environment to a checkpoint; the next steps are bitwise identical to those after `checkpoint`.
+
+        The environment must have a task with the same options and the same number of worlds.
+
+        Raises:
+            ModelError: not a checkpoint; one of another task, model, number of worlds or precision.
+        """
+        restore(self, kept, KEPT)
+        self._seen = b""
 
     def _check_open(self, call: str) -> None:
         if self.closed:
