@@ -13,7 +13,20 @@ from featherlane.engine import startup as _startup  # noqa: F401  before the imp
 # isort: split
 from importlib import import_module as _import_module
 
-from featherlane import enums, errors, extension, lanes, lcp, patterns, policies, query, registration, stages, tree
+from featherlane import (
+    enums,
+    errors,
+    extension,
+    lanes,
+    lcp,
+    patterns,
+    policies,
+    query,
+    registration,
+    stages,
+    terrain,
+    tree,
+)
 from featherlane.engine.configuration import package_version as _package_version
 from featherlane.engine.configuration import show_config
 from featherlane.engine.lanes import kernel
@@ -144,6 +157,7 @@ __all__ = [  # noqa: RUF022  in groups
     "registration",
     "results",
     "stages",
+    "terrain",
     "tree",
 ]
 
