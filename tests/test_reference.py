@@ -17,7 +17,7 @@ from pages import blocks, links
 from scenes import sensors
 
 ROOT = Path(__file__).parents[1]
-PARTS = "results query patterns policies stages registration environments distributed lcp tree lanes".split()
+PARTS = "results query patterns policies terrain stages registration environments distributed lcp tree lanes".split()
 MODULES = ["featherlane", *(f"featherlane.{part}" for part in PARTS)]
 NAMES = [(module, name) for module in MODULES for name in importlib.import_module(module).__all__]
 WITHOUT_EXAMPLES = "enums errors extension".split()  # tables, errors of docs/errors.md, functions for front ends

@@ -37,6 +37,7 @@ MODULES = {
     "query": "featherlane.query",
     "patterns": "featherlane.patterns",
     "policies": "featherlane.policies",
+    "terrain": "featherlane.terrain",
     "stages": "featherlane.stages",
     "registration": "featherlane.registration",
     "environments": "featherlane.environments",

@@ -24,7 +24,7 @@ import griffe
 ROOT = Path(__file__).parents[2]
 PACKAGE = "featherlane"
 PARTS = tuple(
-    "errors results query patterns policies stages registration environments distributed lcp tree lanes".split()
+    "errors results query patterns policies terrain stages registration environments distributed lcp tree lanes".split()
 )
 MODULES = (PACKAGE, *(f"{PACKAGE}.{part}" for part in PARTS))
 

@@ -451,6 +451,15 @@ def rewarded(batch: fl.Batch, before: environments.Before) -> Array:
     return -np.abs(batch.qpos[:, 1]) - before.qvel[:, 1]
 
 
+def rough_ground(spec: Any) -> None:
+    ground = fl.terrain.Terrain(("rough", "stairs"), {"rough": 0.1, "stairs": 0.6}, seed=1, levels=3)
+    ground.add_to(spec, geom="floor")
+    tile: Array = ground.tile("stairs", [0, 2])
+    at: Array = ground.centres[tile]
+    ground.put_back(at, tile)
+    print(fl.terrain.KINDS, ground.height_at(at[:, 0], at[:, 1]), ground.samples, ground.half, ground.side, ground.cell)
+
+
 def learning() -> None:
     environments.register_tasks()
     tasks: dict[str, type[environments.Task]] = environments.tasks()
