@@ -88,7 +88,8 @@ def mujoco_images(batch: fl.Batch, world: int, camera: str, width: int, height: 
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-9), ("float32", 1e-5)])
 def test_depth_and_segmentation_equal_mujocos_rays(camera, dtype, tolerance):
     batch, size = worlds(dtype), (23, 30)
-    index, view = batch.model.camera(camera).id, ((1, 1, 1, 0, 0, 0), (0.0, 100.0), None)
+    index, clip = batch.model.camera(camera).id, (0.0, 100.0)
+    view = (1, 1, 1, 0, 0, 0), clip, None
     query = CameraImages(batch.model, 3, dtype, batch.runner.plans.width, index, size, OUTPUTS[:3], view)
     found = batch.query(query, np.arange(3))
     for w in range(3):

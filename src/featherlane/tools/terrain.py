@@ -220,7 +220,7 @@ def _functions(kinds: Any) -> dict[str, Kind]:
     """
     instance("kinds", kinds, Sequence, "a list of kinds of ground")
     given = (kinds,) if isinstance(kinds, str) else tuple(kinds)
-    found = [
+    found: list[tuple[str, Any]] = [
         (getattr(k, "__name__", repr(k)), k) if callable(k) else (k, KINDS[one_of("kinds", k, KINDS)]) for k in given
     ]
     names = [name for name, _ in found]

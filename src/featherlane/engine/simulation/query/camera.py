@@ -247,8 +247,9 @@ def free_camera(model: Model, given: Mapping[str, Any]) -> FreeCamera:
     if "trackbodyid" in given and given["trackbodyid"] != -1:
         look, tracked = np.zeros(3), index_of(model, "body", given["trackbodyid"])
     distance = bounded("camera: distance", given.get("distance", 1.5 * mj.stat.extent), 0.0)
-    angles = (bounded(f"camera: {name}", given.get(name, getattr(mj.vis.global_, name))) for name in FREE[2:4])
-    azimuth, elevation = map(np.radians, angles)
+    azimuth, elevation = (
+        np.radians(bounded(f"camera: {name}", given.get(name, getattr(mj.vis.global_, name)))) for name in FREE[2:4]
+    )
     fovy = bounded("camera: fovy", given.get("fovy", mj.vis.global_.fovy), 0.0, 180.0, above=True)
     c, s, up, down = np.cos(azimuth), np.sin(azimuth), np.cos(elevation), np.sin(elevation)
     forward = np.array([up * c, up * s, down])
