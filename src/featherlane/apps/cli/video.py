@@ -67,5 +67,5 @@ def write_video(
         with writer:
             for qpos in frames:
                 world.qpos[0] = qpos
-                writer.append_data(world.render(view).rgb[0])
+                writer.append_data(np.asarray(world.render(view).rgb)[0])
                 progress()

@@ -40,7 +40,7 @@ OUTPUTS = {  # name: field, type of a pixel, shape of a pixel
     "rgb": ("rgb", np.uint8, (3,)),
 }
 VISIBLE = (1, 1, 1, 0, 0, 0)  # groups of geoms that MuJoCo's visualizer shows by default
-FREE = ("lookat", "distance", "azimuth", "elevation", "fovy", "trackbodyid")  # attributes of a free camera
+ATTRIBUTES = ("lookat", "distance", "azimuth", "elevation", "fovy", "trackbodyid")  # attributes of a free camera
 BLOCK = 4  # packets of pixels side by side, and rows of them, for which the geoms near their rays are listed
 
 
@@ -95,7 +95,7 @@ class Camera:
     def __post_init__(self):
         several_of("output", self.output, OUTPUTS)
         for name in self.camera if isinstance(self.camera, Mapping) else ():
-            one_of("camera", name, FREE)
+            one_of("camera", name, ATTRIBUTES)
         whole_argument("height", self.height, 1)
         whole_argument("width", self.width, 1)
         if not (self.noise is None or isinstance(self.noise, DepthNoise)):
@@ -248,7 +248,8 @@ def free_camera(model: Model, given: Mapping[str, Any]) -> FreeCamera:
         look, tracked = np.zeros(3), index_of(model, "body", given["trackbodyid"])
     distance = bounded("camera: distance", given.get("distance", 1.5 * mj.stat.extent), 0.0)
     azimuth, elevation = (
-        np.radians(bounded(f"camera: {name}", given.get(name, getattr(mj.vis.global_, name)))) for name in FREE[2:4]
+        np.radians(bounded(f"camera: {name}", given.get(name, getattr(mj.vis.global_, name))))
+        for name in ATTRIBUTES[2:4]
     )
     fovy = bounded("camera: fovy", given.get("fovy", mj.vis.global_.fovy), 0.0, 180.0, above=True)
     c, s, up, down = np.cos(azimuth), np.sin(azimuth), np.cos(elevation), np.sin(elevation)
