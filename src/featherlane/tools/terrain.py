@@ -137,12 +137,12 @@ class Terrain:
                 unit = _checked(name, function(n, cell, (level + 1) / self.levels, random), n)
                 tiles.append(np.pad(scale * unit, border, mode="wrap"))
             rows.append(np.concatenate(tiles, axis=1))
-        self.samples = np.concatenate(rows, axis=0)
-        self.half = cell * (np.array(self.samples.shape[::-1]) - 1) / 2
+        self.samples: np.ndarray = np.concatenate(rows, axis=0)
+        self.half: np.ndarray = cell * (np.array(self.samples.shape[::-1]) - 1) / 2
         column, row = np.meshgrid(np.arange(len(self.kinds)), np.arange(self.levels), indexing="ij")
         pitch = n + 2 * border  # samples of a tile with its rims
         corner = np.stack([column.ravel(), row.ravel()], axis=1) * pitch + pitch / 2
-        self.centres = corner * cell - self.half
+        self.centres: np.ndarray = corner * cell - self.half
 
     def add_to(self, spec: Any, geom: str = "floor") -> None:
         """Makes this terrain the shape of a geom of a `mujoco.MjSpec`, before the model is loaded.
