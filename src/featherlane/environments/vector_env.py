@@ -254,7 +254,7 @@ class TaskEnv(VectorEnv):
         """Returns a picture of each world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None.
 
         Raises:
-            InstallationError: no renderer is available; the message names the package to install.
+            InstallationError: the task sets `visual_options`, and MuJoCo's renderer is not available.
             gymnasium.error.ClosedEnvironmentError: the environment was closed.
         """
         self._check_open("render")
