@@ -21,7 +21,6 @@ import csv
 import dataclasses
 import json
 import os
-import pickle
 import time
 from collections import deque
 from pathlib import Path
@@ -294,7 +293,7 @@ class Run:
         }
         saved |= {"modules": modules, "noise": self.noise.get_state()}
         saved["worlds"] = (
-            pickle.dumps(self.env) if self.settings.env == "featherlane" else None
+            self.env.checkpoint() if self.settings.env == "featherlane" else None
         )
         torch.save(saved, path.with_suffix(".part"))
         path.with_suffix(".part").replace(path)
@@ -314,7 +313,7 @@ class Run:
         )
         vars(run).update({name: saved[name] for name in KEPT} | fresh)
         if saved["worlds"]:
-            run.env = pickle.loads(saved["worlds"])
+            run.env.restore(saved["worlds"])
         return run
 
     # ---- one update ------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import featherlane
 ROOT = Path(featherlane.__path__[0])
 FLOORS = ("engine", "tools", "apps")  # folders of packages; front ends that users import stand next to them
 ENGINE = "libraries lanes spatial model prelude dynamics collision constraint solver sensor simulation".split()
-TOOLS = "renderer policy sensitivity inverse_kinematics integration histories profile".split()
+TOOLS = "renderer terrain policy sensitivity inverse_kinematics integration histories profile".split()
 LAYERS = ["errors", *ENGINE, *TOOLS]
 FRONT_ENDS = "cli viewer measure doctor distributed environments integrations".split()
 EDGES = len(LAYERS)  # everything not listed: front ends, public modules, the package itself

@@ -18,8 +18,8 @@ from scenes import sensors
 
 ROOT = Path(__file__).parents[1]
 PARTS = (
-    "results query patterns controllers policies stages registration environments distributed lcp tree lanes".split()
-)
+    "results query patterns controllers policies terrain stages registration environments distributed lcp tree lanes"
+).split()
 MODULES = ["featherlane", *(f"featherlane.{part}" for part in PARTS)]
 NAMES = [(module, name) for module in MODULES for name in importlib.import_module(module).__all__]
 WITHOUT_EXAMPLES = "enums errors extension".split()  # tables, errors of docs/errors.md, functions for front ends

@@ -9,7 +9,10 @@ import pytest
 import featherlane as fl
 
 MOST = 3  # positional arguments besides `self`
-PARTS = "query stages lcp tree registration results controllers policies patterns distributed environments lanes errors"
+PARTS = (
+    "query stages lcp tree registration results controllers policies terrain patterns distributed environments lanes "
+    "errors"
+)
 MODULES = [
     "featherlane",
     *(f"featherlane.{part}" for part in PARTS.split()),

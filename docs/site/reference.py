@@ -38,6 +38,7 @@ MODULES = {
     "patterns": "featherlane.patterns",
     "controllers": "featherlane.controllers",
     "policies": "featherlane.policies",
+    "terrain": "featherlane.terrain",
     "stages": "featherlane.stages",
     "registration": "featherlane.registration",
     "environments": "featherlane.environments",

@@ -25,6 +25,7 @@ from featherlane import (
     query,
     registration,
     stages,
+    terrain,
     tree,
 )
 from featherlane.engine.configuration import package_version as _package_version
@@ -160,6 +161,7 @@ __all__ = [  # noqa: RUF022  in groups
     "registration",
     "results",
     "stages",
+    "terrain",
     "tree",
 ]
 

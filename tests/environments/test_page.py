@@ -13,7 +13,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text().partition("## Adapt
 
 @pytest.mark.filterwarnings("ignore:.*settotalmass:UserWarning")
 def test_the_blocks_run(tmp_path):
-    assert len(BLOCKS) == 6
+    assert len(BLOCKS) == 7
     names: dict = {"__name__": "page"}
     terms: set[str] = set()
     for k, block in enumerate(BLOCKS):

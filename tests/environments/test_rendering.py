@@ -1,10 +1,11 @@
-"""Pictures of worlds, headless; skipped if rendering is not available."""
+"""Pictures of worlds, by casting rays."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
 import gymnasium as gym
+import mujoco
 import numpy as np
 import pytest
 from gymnasium.wrappers import vector as wrappers
@@ -12,21 +13,22 @@ from gymnasium.wrappers import vector as wrappers
 import featherlane as fl
 import featherlane.environments as environments
 from featherlane.environments.rendering import Painting
-from featherlane.tools.renderer import Painter
 from sampling import every
 
-pytest.importorskip("OpenGL")
 pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass:UserWarning", "ignore:.*Overwriting:UserWarning")
 
 
 def drawn(n, **settings):
     env = environments.make_vec("Ant-v5", n, nthread=1, render_mode="rgb_array", width=64, height=48, **settings)
     env.reset(seed=0)
-    try:
-        env.render()
-    except fl.InstallationError as error:
-        pytest.skip(f"nothing draws here: {error}")
     return env
+
+
+def picture(model, qpos):
+    """Returns a picture of a model alone."""
+    alone = fl.Batch(model, 1)
+    alone.qpos[0] = qpos
+    return alone.render(0, width=64, height=48, output="rgb").rgb[0]
 
 
 def test_each_world_has_its_own_image():
@@ -48,11 +50,10 @@ SCENE = """<mujoco><worldbody><camera name="look" pos="0 -2 1" xyaxes="1 0 0 0 .
 
 @pytest.mark.parametrize(
     "field",
-    every(4, [None, "body_pos", "body_quat", "geom_size", "cam_pos", "geom_pos", "site_pos", "site_size", "jnt_pos"]),
+    every(4, [None, "body_pos", "body_quat", "geom_size", "cam_pos", "geom_pos", "geom_rgba", "jnt_pos"]),
 )
 def test_each_world_is_rendered_with_its_own_model(field):
     """The picture equals a renderer of the world's model; the first case edits the model of all worlds."""
-    drawn(1).close()
     batch = fl.Batch(fl.load(SCENE), 2)
     painting = Painting(SimpleNamespace(camera_name="look", width=64, height=48), "rgb_array", 2)
     batch.qpos[:] = 0.5
@@ -62,14 +63,12 @@ def test_each_world_is_rendered_with_its_own_model(field):
     pictures = painting.pictures(batch)
     for world in range(2):
         own = batch.get_model(world)
-        with Painter(own, 0, (64, 48)) as painter:
-            np.testing.assert_array_equal(pictures[world], painter.picture(batch.qpos[world]))
+        np.testing.assert_array_equal(pictures[world], picture(own, batch.qpos[world]))
     assert (pictures[1] != before[1]).any()
     painting.close()
 
 
 def test_worlds_of_several_models_are_rendered_with_their_models():
-    drawn(1).close()
     wide = fl.load(SCENE.replace(".1 .2 .3", ".4 .2 .3"))
     batch = fl.MixedBatch([(fl.load(SCENE), 1), (wide, 3)])
     painting = Painting(SimpleNamespace(camera_name="look", width=64, height=48), "rgb_array", 3)
@@ -77,14 +76,13 @@ def test_worlds_of_several_models_are_rendered_with_their_models():
     assert len(pictures) == 4 and not pictures[3].any()
     np.testing.assert_array_equal(pictures[1], pictures[2])
     for world in (0, 2):
-        with Painter(batch.get_model(world), 0, (64, 48)) as painter:
-            np.testing.assert_array_equal(pictures[world], painter.picture(batch.qpos[world, : batch.models[0].nq]))
+        alone = picture(batch.get_model(world), batch.qpos[world, : batch.models[0].nq])
+        np.testing.assert_array_equal(pictures[world], alone)
     assert (pictures[0] != pictures[1]).any()
     painting.close()
 
 
 def test_a_single_world_is_rendered_as_in_the_vector():
-    drawn(1).close()
     one = gym.make("featherlane/Ant-v5", render_mode="rgb_array", width=64, height=48)
     one.reset(seed=0)
     vector = drawn(2)
@@ -130,9 +128,24 @@ def test_without_a_render_mode_there_is_no_image():
     ],
 )
 def test_invalid_cameras_are_refused(settings, told):
-    drawn(1).close()
     with pytest.raises(fl.ModelError, match=told):
-        drawn(1, **settings)
+        drawn(1, **settings).render()
+
+
+def test_visual_flags_select_mujocos_renderer():
+    """With the flags of a wireframe the picture differs; without them it is that of `Batch.render`."""
+    pytest.importorskip("OpenGL")
+    env = drawn(1, camera_name="track")
+    plain = env.render()[0]
+    np.testing.assert_array_equal(plain, env.batch.render("track", width=64, height=48, output="rgb").rgb[0])
+    env.close()
+    env = drawn(1, visual_options={int(mujoco.mjtVisFlag.mjVIS_STATIC): False})
+    try:
+        flagged = env.render()[0]
+    except fl.InstallationError as error:
+        pytest.skip(f"OpenGL is not available: {error}")
+    env.close()
+    assert flagged.shape == plain.shape and (flagged != plain).mean() > 0.1
 
 
 @pytest.mark.parametrize("count", [0, 1.5, True])

@@ -483,3 +483,24 @@ def test_a_history_that_start_fills_remains():
     env = TaskEnv(task, 2)
     env.reset(seed=0)
     assert (fl.read_ctrl(env.batch.model, env.batch, 0) == 0.5).all()
+
+
+@pytest.mark.parametrize("mode", RESETTING)
+def test_a_task_gets_the_actions_of_the_worlds_that_move(mode):
+    """The world whose episode has ended takes no step in the step after it, except in the mode SAME_STEP."""
+    calls = []
+
+    class Recording(Count):
+        def act(self, worlds, actions, ids):
+            calls.append((ids.tolist(), actions[:, 0].tolist()))
+            super().act(worlds, actions, ids)
+
+        def proceed(self, worlds, ids, random):
+            calls[-1] += (ids.tolist(),)
+
+    env = TaskEnv(Recording([1, 3, 3]), N, autoreset_mode=mode, nthread=1)
+    env.reset()
+    env.step(PAID), env.step(PAID)
+    moved = [1, 2] if mode is AutoresetMode.NEXT_STEP else [0, 1, 2]
+    assert calls == [([0, 1, 2], [1, 2, 3], [0, 1, 2]), (moved, [i + 1 for i in moved], moved)]
+    assert env.batch.ctrl[1:, 0].tolist() == [2, 3]

@@ -658,6 +658,16 @@ def _rest() -> dict[str, Site]:
     )
     counts = {"seed": lambda w: 3, "nworld": lambda w: 2, "nstep": lambda w: 4, "n": lambda w: 1}
     add("policies.gaussian_noise", fl.policies.gaussian_noise, counts)
+    grid = {
+        "kinds": lambda w: ("rough", "stairs"),
+        "height": lambda w: 0.1,
+        "seed": lambda w: 3,
+        "levels": lambda w: 2,
+        "side": lambda w: 2.0,
+        "rim": lambda w: 0.2,
+        "cell": lambda w: 0.1,
+    }
+    add("terrain.Terrain", fl.terrain.Terrain, grid, (*grid, "kind"))
     found |= _environments()
     return found
 

@@ -7,7 +7,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.environments import TaskEnv
-from scenes.counting import Count
+from scenes.counting import Count, TwoSided
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("rsl_rl")
@@ -76,13 +76,13 @@ def test_invalid_actions_are_refused_and_no_world_steps(wrong):
     env.close()
 
 
-def settings(steps, rate=0.01):
+def settings(steps, rate=0.01, groups=("policy", "policy")):
     net = {"class_name": "MLPModel", "hidden_dims": [32, 32], "activation": "elu"}
     normal = {"class_name": "GaussianDistribution", "init_std": 1.0}
     return {
         "num_steps_per_env": steps,
         "save_interval": 1000,
-        "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
+        "obs_groups": {"actor": [groups[0]], "critic": [groups[1]]},
         "actor": {**net, "obs_normalization": True, "distribution_cfg": normal},
         "critic": {**net, "obs_normalization": True},
         "algorithm": {
@@ -108,6 +108,19 @@ def test_it_learns(tmp_path):
     runner.learn(15, init_at_random_ep_len=True)
     assert before < 0.5 < 1.5 < pay(env, runner.get_inference_policy())
     assert list(tmp_path.glob("model_*.pt")) and list(tmp_path.glob("events*"))
+
+
+def test_groups_of_observations_are_those_of_the_library(tmp_path):
+    """The critic has privileged observations: its network has two inputs, and the actor's has one."""
+    torch.manual_seed(0)
+    env = adapter.make(TwoSided(), 16, seed=0, max_episode_steps=8, nthread=1)
+    seen = env.step(torch.ones(16, 1))[0]
+    assert sorted(seen.keys()) == ["actor", "critic"] and seen["critic"].tolist() == [[1.0, 10.0]] * 16
+    runner = OnPolicyRunner(env, settings(16, groups=("actor", "critic")), log_dir=str(tmp_path))
+    runner.learn(15)
+    assert pay(env, runner.get_inference_policy()) > 1.5
+    inputs = [next(net.parameters()).shape[1] for net in (runner.alg.actor.mlp, runner.alg.critic.mlp)]
+    assert inputs == [1, 2]
 
 
 @pytest.mark.slow

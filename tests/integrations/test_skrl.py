@@ -7,7 +7,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.environments import TaskEnv
-from scenes.counting import Count
+from scenes.counting import Count, TwoSided
 
 torch = pytest.importorskip("torch")
 skrl = pytest.importorskip("skrl")
@@ -79,11 +79,13 @@ def test_invalid_actions_are_refused_and_no_world_steps(wrong):
 class Net(Model):
     """Defines a small network."""
 
-    def __init__(self, env, outputs):
-        Model.__init__(self, observation_space=env.observation_space, action_space=env.action_space, device=env.device)
-        self.net = torch.nn.Sequential(
-            torch.nn.Linear(self.num_observations, 32), torch.nn.ELU(), torch.nn.Linear(32, outputs)
-        )
+    def __init__(self, env, outputs, inputs=None):
+        Model.__init__(
+            self, observation_space=env.observation_space, state_space=env.state_space, action_space=env.action_space,
+            device=env.device,
+        )  # fmt: skip
+        inputs = self.num_observations if inputs is None else inputs
+        self.net = torch.nn.Sequential(torch.nn.Linear(inputs, 32), torch.nn.ELU(), torch.nn.Linear(32, outputs))
 
 
 class Policy(GaussianMixin, Net):
@@ -97,12 +99,15 @@ class Policy(GaussianMixin, Net):
 
 
 class Value(DeterministicMixin, Net):
+    """A critic of the state, if the environment has one."""
+
     def __init__(self, env):
-        Net.__init__(self, env, 1)
+        self.source = "observations" if env.state_space is None else "states"
+        Net.__init__(self, env, 1, (env.state_space or env.observation_space).shape[0])
         DeterministicMixin.__init__(self)
 
     def compute(self, inputs, role=""):
-        return self.net(inputs["observations"]), {}
+        return self.net(inputs[self.source]), {}
 
 
 def learn(env, steps, rollouts=16, rate=0.01):
@@ -112,7 +117,7 @@ def learn(env, steps, rollouts=16, rate=0.01):
     cfg = PPO_CFG(rollouts=rollouts, learning_epochs=4, mini_batches=4, learning_rate=rate, discount_factor=0.9)
     cfg.experiment.write_interval = cfg.experiment.checkpoint_interval = 0
     agent = PPO(
-        models=models, memory=memory, cfg=cfg, observation_space=env.observation_space,
+        models=models, memory=memory, cfg=cfg, observation_space=env.observation_space, state_space=env.state_space,
         action_space=env.action_space, device=env.device,
     )  # fmt: skip
     trainer = SequentialTrainer(
@@ -140,6 +145,27 @@ def test_it_learns():
     set_seed(0)
     before, after = learn(adapter.make(Count(), 16, max_episode_steps=8, nthread=1), 240)
     assert before < 0.5 < 1.5 < after
+
+
+def test_the_group_critic_is_the_state():
+    set_seed(0)
+    env = adapter.make(TwoSided(), 16, max_episode_steps=8, nthread=1)
+    assert env.observation_space.shape == (1,) and env.state_space.shape == (2,)
+    seen, _ = env.reset()
+    assert seen.shape == (16, 1) and seen.std() > 0.1 and env.state().tolist() == [[0.0, 0.0]] * 16
+    assert env.step(torch.ones(16, 1))[0].shape == (16, 1) and env.state().tolist() == [[1.0, 10.0]] * 16
+    assert learn(env, 240)[1] > 1.5
+
+
+def test_other_groups_are_observed_in_the_order_of_the_library():
+    task = TwoSided()
+    task.observation = lambda worlds: {
+        "wide": {"a": worlds.time[:, None] + np.arange(2)}, "bare": {"b": worlds.time[:, None] + 7}
+    }  # fmt: skip
+    task.observation_noise = lambda worlds, ids, random: {}
+    env = adapter.make(task, N, nthread=1)
+    assert list(env.observation_space) == ["bare", "wide"] and env.state_space is None and env.state() is None
+    assert env.reset()[0].tolist() == [[7.0, 0.0, 1.0]] * N
 
 
 @pytest.mark.slow

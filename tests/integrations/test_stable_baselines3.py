@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from scenes.counting import Count
+from scenes.counting import Count, TwoSided
 
 sb3 = pytest.importorskip("stable_baselines3")
 from stable_baselines3.common.evaluation import evaluate_policy  # noqa: E402
 from stable_baselines3.common.monitor import Monitor  # noqa: E402
+from stable_baselines3.common.policies import MultiInputActorCriticPolicy  # noqa: E402
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack, VecMonitor, VecNormalize  # noqa: E402
+from torch import nn  # noqa: E402
 
 from featherlane.environments.adapters import stable_baselines3 as adapter  # noqa: E402
 
@@ -141,6 +144,58 @@ def test_it_learns(algorithm, copy):
     agent.learn(4096 if algorithm == "PPO" else 2048)
     after, _ = evaluate_policy(agent, env, 16)
     assert before < 10 < 20 < after
+
+
+class Groups(BaseFeaturesExtractor):
+    """Passes the groups on."""
+
+    def __init__(self, space):
+        super().__init__(space, 1)
+
+    def forward(self, groups):
+        return groups
+
+
+class ActorAndCritic(nn.Module):
+    """Networks of the groups "actor" and "critic"."""
+
+    latent_dim_pi = latent_dim_vf = 64
+
+    def __init__(self, space):
+        super().__init__()
+        network = lambda group: nn.Sequential(nn.Linear(space[group].shape[0], 64), nn.Tanh())  # noqa: E731
+        self.actor, self.critic = network("actor"), network("critic")
+
+    def forward_actor(self, groups):
+        return self.actor(groups["actor"])
+
+    def forward_critic(self, groups):
+        return self.critic(groups["critic"])
+
+    def forward(self, groups):
+        return self.forward_actor(groups), self.forward_critic(groups)
+
+
+class Asymmetric(MultiInputActorCriticPolicy):
+    """A policy whose critic has privileged observations, which the actor does not have."""
+
+    def __init__(self, *arguments, **settings):
+        super().__init__(*arguments, **{**settings, "features_extractor_class": Groups})
+
+    def _build_mlp_extractor(self):
+        self.mlp_extractor = ActorAndCritic(self.observation_space)
+
+
+@pytest.mark.parametrize("policy", ["MultiInputPolicy", Asymmetric])
+def test_groups_of_observations_are_a_dict(policy):
+    env = VecMonitor(adapter.make(TwoSided(), 16, max_episode_steps=8, nthread=1))
+    agent = sb3.PPO(policy, env, n_steps=16, batch_size=64, learning_rate=0.01, device="cpu", seed=0, gamma=0.5)
+    agent.learn(4096)
+    assert evaluate_policy(agent, env, 16)[0] > 20
+    env.reset()
+    for _ in range(8):
+        seen, _, _, infos = env.step(np.ones((16, 1), np.float32))
+    assert seen["critic"].tolist() == [[0, 0]] * 16 and infos[3]["terminal_observation"]["critic"].tolist() == [8, 80]
 
 
 @pytest.mark.slow

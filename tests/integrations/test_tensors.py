@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode
 
 import featherlane as fl
 from featherlane.environments import TaskEnv
-from scenes.counting import Count
+from scenes.counting import Count, TwoSided
 
 torch = pytest.importorskip("torch")
 from featherlane.environments.adapters import tensors  # noqa: E402
@@ -39,6 +39,14 @@ def test_the_previous_observation_survives_resets_within_a_step():
         after, *_ = env.step(torch.ones(N, 1))
         assert torch.equal(before, kept)
         before = after
+
+
+def test_groups_of_observations_are_a_dict_of_buffers():
+    env = tensors.make(TwoSided(), N, dtype="float32", nthread=1)
+    seen = [env.reset()[0]] + [env.step(torch.ones(N, 1))[0] for _ in range(2)]
+    assert seen[2]["critic"].tolist() == [[2, 20]] * N and env.observations is seen[2]
+    for group in ("actor", "critic"):
+        assert address(seen[0][group]) == address(seen[2][group]) != address(seen[1][group])
 
 
 def test_float64_worlds_have_float32_tensors_by_default():

@@ -7,7 +7,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.environments import TaskEnv
-from scenes.counting import Count
+from scenes.counting import Count, TwoSided
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchrl")
@@ -42,6 +42,15 @@ def test_specs_match_the_results_of_steps(name, dtype):
     assert env.batch_size == (N,) and isinstance(env.action_spec, Bounded)
     assert env.action_spec.space.high.unique() == env.env.single_action_space.high[0]
     assert env.observation_spec["observation"].dtype == torch.float32
+
+
+def test_groups_of_observations_are_keys():
+    env = adapter.make(TwoSided([2, 9, 9]), N, nthread=1)
+    check_env_specs(env)
+    data = env.rollout(4, ones, break_when_any_done=False)
+    assert data["critic"][0].tolist() == [[0, 0], [1, 10], [0, 0], [1, 10]]
+    assert data["next", "critic"][0, 1].tolist() == [2, 20] and data["actor"].shape == (N, 4, 1)
+    assert set(env.observation_spec.keys()) == {"actor", "critic"}
 
 
 def test_actions_without_bounds_have_a_spec_without():

@@ -23,7 +23,10 @@ import griffe
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "featherlane"
-PARTS = "errors results query patterns controllers policies stages registration environments distributed lcp tree lanes"
+PARTS = (
+    "errors results query patterns controllers policies terrain stages registration environments distributed lcp tree "
+    "lanes"
+)
 MODULES = (PACKAGE, *(f"{PACKAGE}.{part}" for part in PARTS.split()))
 
 

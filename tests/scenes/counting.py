@@ -18,17 +18,33 @@ class Count(Task):
     def __init__(self, ends=None):
         self.ends = np.inf if ends is None else np.array(ends)
 
-    def observation(self, worlds):
+    def count(self, worlds):
         return np.rint(worlds.time / worlds.model.opt.timestep)[:, None]
+
+    def observation(self, worlds):
+        return self.count(worlds)
 
     def reward(self, worlds, actions, before):
         return {"pay": 2.0 * actions[:, 0], "tax": -actions[:, 0]}
 
     def terminated(self, worlds):
-        return self.observation(worlds)[:, 0] >= self.ends
+        return self.count(worlds)[:, 0] >= self.ends
 
     def info(self, worlds, terms, before):
-        return {"count": self.observation(worlds)[:, 0]}
+        return {"count": self.count(worlds)[:, 0]}
 
     def start_info(self, worlds):
-        return {"count": self.observation(worlds)[:, 0]}
+        return {"count": self.count(worlds)[:, 0]}
+
+
+class TwoSided(Count):
+    """Worlds observe their step count: the actor with noise, the critic without noise, and ten times as well."""
+
+    deviation = 0.5
+
+    def observation(self, worlds):
+        count = self.count(worlds)
+        return {"actor": {"count": count}, "critic": {"count": count, "tens": 10.0 * count}}
+
+    def observation_noise(self, worlds, ids, random):
+        return {"actor": {"count": self.deviation * random.normal(ids, 1)}}

@@ -89,9 +89,8 @@ def mujoco_images(batch: fl.Batch, world: int, camera: str, width: int, height: 
 def test_depth_and_segmentation_equal_mujocos_rays(camera, dtype, tolerance):
     batch, size = worlds(dtype), (23, 30)
     index, clip = batch.model.camera(camera).id, (0.0, 100.0)
-    query = CameraImages(
-        batch.model, 3, dtype, batch.runner.plans.width, index, size, OUTPUTS[:3], ((1, 1, 1, 0, 0, 0), clip)
-    )
+    view = (1, 1, 1, 0, 0, 0), clip, None
+    query = CameraImages(batch.model, 3, dtype, batch.runner.plans.width, index, size, OUTPUTS[:3], view)
     found = batch.query(query, np.arange(3))
     for w in range(3):
         depth, seen = mujoco_images(batch, w, camera, 30, 23)
@@ -194,3 +193,70 @@ def test_a_pose_that_is_not_finite_gives_a_depth_that_is_not_a_number(where):
 def test_wrong_arguments_are_refused(given, error, message):
     with pytest.raises(error, match=message):
         worlds().render(**({"camera": "fixed", "width": 8, "height": 6} | given))
+
+
+# ---- free camera -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"lookat": (0.1, 0.2, 0.5), "distance": 2.0, "azimuth": 30.0, "elevation": -20.0},
+        {"trackbodyid": "free", "distance": 1.5, "azimuth": -100.0},
+    ],
+)
+def test_a_free_camera_is_mujocos(given):
+    """The image equals that of a camera of the model with the pose that MuJoCo's visualizer computes."""
+    batch = worlds()
+    batch.step(3)
+    mj, data, names = batch.model.to_mujoco(), None, dict(given)
+    images = batch.render(names, width=20, height=16, output=OUTPUTS)
+    for world in range(3):
+        data = mujoco.MjData(mj)
+        batch.to_mujoco(world, data)
+        mujoco.mj_forward(mj, data)
+        camera, scene = mujoco.MjvCamera(), mujoco.MjvScene(mj, 100)
+        mujoco.mjv_defaultFreeCamera(mj, camera)
+        for name, value in given.items():
+            if name == "trackbodyid":
+                camera.type, camera.trackbodyid = mujoco.mjtCamera.mjCAMERA_TRACKING, mj.body(value).id
+                camera.lookat[:] = data.subtree_com[camera.trackbodyid]  # without smoothing
+            elif name == "lookat":
+                camera.lookat[:] = value
+            else:
+                setattr(camera, name, value)
+        mujoco.mjv_updateScene(mj, data, mujoco.MjvOption(), None, camera, mujoco.mjtCatBit.mjCAT_ALL, scene)
+        pos = np.mean([eye.pos for eye in scene.camera], axis=0)
+        forward, up = (np.array(getattr(scene.camera[0], name), float) for name in ("forward", "up"))
+        right = np.cross(forward, up)
+        numbers = " ".join(f"{x:.17g}" for x in (*right, *up))
+        text = f'<camera name="seen" pos="{pos[0]} {pos[1]} {pos[2]}" xyaxes="{numbers}" fovy="{mj.vis.global_.fovy}"/>'
+        alone = fl.Batch(fl.load(SCENE.replace("</worldbody>", text + "</worldbody>")), 1)
+        alone.qpos[0] = batch.qpos[world]
+        expected = alone.render("seen", width=20, height=16, output=OUTPUTS)
+        assert (images.segmentation[world] == expected.segmentation[0]).mean() > 0.98, "silhouettes may differ"
+        same = images.segmentation[world] == expected.segmentation[0]
+        np.testing.assert_allclose(images.depth[world][same], expected.depth[0][same], rtol=1e-4)
+
+
+def test_a_free_camera_needs_no_camera_of_the_model():
+    model = fl.load('<mujoco><worldbody><geom type="plane" size="1 1 1"/></worldbody></mujoco>')
+    for dtype in ("float32", "float64"):
+        view = fl.Camera({"lookat": (0, 0, 0), "distance": 2.0, "elevation": -90.0}, width=5, height=5, output="depth")
+        depth = fl.Batch(model, 2, dtype=dtype).render(view).depth
+        np.testing.assert_allclose(depth, 2.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"lokat": (0, 0, 0)}, "camera: got 'lokat', allowed are lookat"),
+        ({"lookat": (0, 0)}, "camera: lookat"),
+        ({"distance": -1.0}, "camera: distance: got -1.0"),
+        ({"fovy": 180.5}, "camera: fovy: got 180.5"),
+        ({"azimuth": np.nan}, "camera: azimuth: got nan"),
+        ({"trackbodyid": "nobody"}, "nobody"),
+    ],
+)
+def test_a_wrong_free_camera_is_refused(given, message):
+    with pytest.raises(fl.ModelError, match=message):
+        worlds().render(given, width=4, height=4)

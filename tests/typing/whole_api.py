@@ -449,6 +449,20 @@ class SwingUp(environments.Task):
         worlds.qpos[ids, 1:] = random.uniform(ids, -0.5, 0.5, 1)
 
 
+class Sensed(environments.Task):
+    """Has an actor with noise and a critic without it."""
+
+    model = "cartpole"
+
+    def observation(self, worlds: fl.Batch) -> dict[str, dict[str, Array]]:
+        return {"actor": {"qpos": worlds.qpos}, "critic": {"qpos": worlds.qpos, "qvel": worlds.qvel}}
+
+    def observation_noise(
+        self, worlds: fl.Batch, ids: Array, random: environments.RandomStreams
+    ) -> dict[str, dict[str, Array]]:
+        return {"actor": {"qpos": 0.01 * random.normal(ids, 2)}}
+
+
 def observed(batch: fl.Batch) -> Array:
     return batch.qpos
 
@@ -457,12 +471,23 @@ def rewarded(batch: fl.Batch, before: environments.Before) -> Array:
     return -np.abs(batch.qpos[:, 1]) - before.qvel[:, 1]
 
 
+def rough_ground(spec: Any) -> None:
+    ground = fl.terrain.Terrain(("rough", "stairs"), {"rough": 0.1, "stairs": 0.6}, seed=1, levels=3)
+    ground.add_to(spec, geom="floor")
+    tile: Array = ground.tile("stairs", [0, 2])
+    at: Array = ground.centres[tile]
+    ground.put_back(at, tile)
+    print(fl.terrain.KINDS, ground.height_at(at[:, 0], at[:, 1]), ground.samples, ground.half, ground.side, ground.cell)
+
+
 def learning() -> None:
     environments.register_tasks()
     tasks: dict[str, type[environments.Task]] = environments.tasks()
     env: environments.TaskEnv = environments.make_vec("featherlane/Ant-v5", num_envs=8)
     vector = environments.TaskEnv(SwingUp(), num_envs=8, dtype="float32")
     seen, infos = vector.reset(seed=0)
+    kept: dict[str, Any] = vector.checkpoint()
+    vector.restore(kept)
     seen, rewards, terminated, truncated, infos = vector.step(np.zeros((8, 1)))
     policy = fl.policies.MLP(
         [np.zeros((4, 2)), np.zeros((1, 4))], [np.zeros(4), np.zeros(1)], "elu", mean=0.0, std=[0.1]
@@ -474,7 +499,7 @@ def learning() -> None:
     played: environments.Rollout = vector.rollout(5, policy.copy(), noise)
     actions: Array = policy(played.observations[:, 0], noise[:, 0]) + policy.sample(seen)
     print(actions, fl.policies.MLP.from_torch(None), fl.policies.LaneFunctions(gain, gain))
-    one = environments.SingleEnv(SwingUp())
+    one = environments.SingleEnv(Sensed())
     first, reward, ended, cut, told = one.step(np.zeros(1))
     short = environments.BatchEnv("cartpole", 8, observation=observed, reward=rewarded)
     print(tasks, env.num_envs, seen, rewards, terminated, truncated, infos, first, reward, ended, cut, told, short)

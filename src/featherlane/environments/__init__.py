@@ -3,6 +3,8 @@
     compiled.py         compiled functions of a task that run in lanes within the step
     task.py             `Task`: observation, reward terms, termination, initial states
     vector_env.py       `TaskEnv`: n worlds of a task as a `VectorEnv`
+    observations.py     groups of observations, their noise and images
+    checkpoints.py      checkpoints of a `TaskEnv`
     rollout.py          rollouts of a `TaskEnv` with a compiled policy in the loop
     single_env.py       `SingleEnv`: one world as an `Env`
     batch_env.py        `BatchEnv`: a task defined by functions

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from featherlane import Batch, Camera
 from featherlane.environments.random_streams import RandomStreams
-from featherlane.environments.task import Parts, Task
+from featherlane.environments.task import Groups, Parts, Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError
 from featherlane.extension import instance
@@ -30,7 +30,7 @@ class BatchEnv(TaskEnv):
     Args:
         model: a `Model`, a bundled name, or a source that `featherlane.load` takes.
         num_envs: worlds.
-        observation: function of the batch to (n, k), or to arrays (n, ...) by name.
+        observation: function of the batch to (n, k), to arrays (n, ...) by name, or to groups of such arrays.
         reward: function of (batch, before) to (n,), or to terms (n,) by name: `before` is the state before the
             action, `batch.ctrl` the action.
         terminated: function of the batch to (n,) bool; None: worlds terminate only on non-finite values.
@@ -54,7 +54,7 @@ class BatchEnv(TaskEnv):
         model: Any,
         num_envs: int,
         *,
-        observation: Callable[[Batch], np.ndarray | dict[str, np.ndarray]],
+        observation: Callable[[Batch], Groups],
         reward: Callable[[Batch, Before], np.ndarray | dict[str, np.ndarray]],
         terminated: Callable[[Batch], np.ndarray] | None = None,
         start: Callable[[Batch, np.ndarray, np.random.Generator], None] | None = None,
@@ -93,7 +93,7 @@ class Functions(Task):
         self.observe, self.compute_reward = functions["observation"], functions["reward"]
         self.ended, self.started_by = functions["terminated"], functions["start"]
 
-    def observation(self, worlds: Batch) -> Parts:
+    def observation(self, worlds: Batch) -> Groups:
         return self.observe(worlds)
 
     def before(self, worlds: Batch) -> Before:

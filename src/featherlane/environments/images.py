@@ -27,8 +27,9 @@ class ObservedImages:
         self.batch, self.cameras, names = batch, _checked(cameras), list[str]()
         for camera in self.cameras:
             for model in batch.models:
-                model.camera(camera.camera)  # raises an error for an unknown name
-            names += [f"{camera.camera}/{output}" for output in camera.names]
+                if isinstance(camera.camera, int | str):
+                    model.camera(camera.camera)  # raises an error for an unknown name
+            names += [f"{camera.label}/{output}" for output in camera.names]
         if len(set(names)) < len(names):
             raise ModelError(f"cameras: got the images {', '.join(names)}, allowed is one of each camera and output")
 
@@ -46,7 +47,7 @@ class ObservedImages:
             for output in camera.names:
                 low, high, dtype = bounds[output]
                 shape = (*camera.size, *((3,) if output in ("normal", "rgb") else ()))
-                spaces[f"{camera.camera}/{output}"] = gym.spaces.Box(low, high, shape, dtype)
+                spaces[f"{camera.label}/{output}"] = gym.spaces.Box(low, high, shape, dtype)
         return spaces
 
     def of(self, ids: np.ndarray | None = None) -> dict[str, np.ndarray]:
@@ -54,7 +55,7 @@ class ObservedImages:
         found = {}
         for camera in self.cameras:
             images = self.batch.render(camera, ids=ids)
-            found |= {f"{camera.camera}/{output}": getattr(images, output) for output in camera.names}
+            found |= {f"{camera.label}/{output}": getattr(images, output) for output in camera.names}
         return found
 
 

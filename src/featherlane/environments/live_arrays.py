@@ -6,7 +6,7 @@ of such an array; afterwards the copy must be a view of the copied batch again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -40,23 +40,26 @@ class LiveArray(NamedTuple):
 
 def live_arrays(batch: Batch | MixedBatch, holder: object) -> list[LiveArray]:
     """Returns the arrays in attributes, dicts and lists below an object that view the batch's memory."""
-    memory = {(k, table, name): rows for k, table, part in _tables(batch) for name, rows in part.items()}
+    memory = memory_of(batch)
     found, seen, todo = [], set(), [((), holder)]
     while todo:
         path, thing = todo.pop()
         if isinstance(thing, np.ndarray):
-            found += [_live(path, thing, field, rows) for field, rows in memory.items() if _is_part(thing, rows)]
+            found += [_live(path, thing, field, rows) for field, rows in memory if is_part(thing, rows)]
         elif id(thing) not in seen:
             seen.add(id(thing))
-            todo += [((*path, key), inner) for key, inner in _inside(thing)]
+            todo += [((*path, key), inner) for key, inner in inside(thing)]
     return found
 
 
-def _tables(batch: Batch | MixedBatch) -> Iterator[tuple[int, str, Mapping[str, np.ndarray]]]:
-    """Yields number of the group, table and arrays by field; groups share the padded arrays of all but `EXPANDED`."""
-    for table in TABLES:
-        for k, group in enumerate(batch.groups if table == EXPANDED else [batch]):
-            yield k, table, getattr(group, table)
+def memory_of(batch: Batch | MixedBatch) -> list[tuple[tuple[int, str, str], np.ndarray]]:
+    """Returns (number of the group, table, field) and array; groups share padded arrays of all but `EXPANDED`."""
+    return [
+        ((k, table, name), rows)
+        for table in TABLES
+        for k, group in enumerate(batch.groups if table == EXPANDED else [batch])
+        for name, rows in getattr(group, table).items()
+    ]
 
 
 def attach(batch: Batch | MixedBatch, holder: Any, arrays: list[LiveArray]) -> None:
@@ -71,21 +74,21 @@ def attach(batch: Batch | MixedBatch, holder: Any, arrays: list[LiveArray]) -> N
         part.flags.writeable = array.writeable
         target = holder
         for key in array.path[:-1]:
-            target = _container(target)[key]
-        _container(target)[array.path[-1]] = part
+            target = container(target)[key]
+        container(target)[array.path[-1]] = part
 
 
-def _container(thing: Any) -> Any:
+def container(thing: Any) -> Any:
     """Returns the container of the inner objects of a dict, a list or another object."""
     return thing if isinstance(thing, dict | list) else vars(thing)
 
 
-def _inside(thing: Any) -> Iterator[tuple[str | int, Any]]:
+def inside(thing: Any) -> Iterator[tuple[str | int, Any]]:
     """Yields (key, object) for each object inside an object."""
     if isinstance(thing, list):
         yield from enumerate(thing)
     elif isinstance(thing, dict) or (hasattr(thing, "__dict__") and not isinstance(thing, ELSEWHERE)):
-        yield from ((key, inner) for key, inner in _container(thing).items() if isinstance(key, str | int))
+        yield from ((key, inner) for key, inner in container(thing).items() if isinstance(key, str | int))
 
 
 def _live(path: tuple, array: np.ndarray, field: tuple[int, str, str], rows: np.ndarray) -> LiveArray:
@@ -93,6 +96,6 @@ def _live(path: tuple, array: np.ndarray, field: tuple[int, str, str], rows: np.
     return LiveArray(path, field, offset, array.shape, array.strides, array.dtype, array.flags.writeable)
 
 
-def _is_part(array: np.ndarray, rows: np.ndarray) -> bool:
+def is_part(array: np.ndarray, rows: np.ndarray) -> bool:
     """Returns whether an array lies within the memory of a field."""
     return bool(array.size and rows.flags.c_contiguous and np.may_share_memory(array, rows))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane import Batch, MixedBatch, Model
+from featherlane import Batch, Camera, MixedBatch, Model
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
 from featherlane.extension import Painter, one_of, prepare_rendering, whole_argument
@@ -18,7 +18,7 @@ FOLLOWING = "track"  # name of the default camera
 
 
 class Painting:
-    """Renders the worlds of an environment; the renderer is created with the first picture.
+    """Renders the worlds of an environment: by `Batch.render`, or by MuJoCo's renderer if the task sets visual flags.
 
     Args:
         task: may set `camera_id`, `camera_name`, `default_camera_config`, `width`, `height`, `visual_options`.
@@ -27,7 +27,7 @@ class Painting:
 
     Raises:
         ModelError: another mode, or a value out of range.
-        InstallationError: no renderer is available.
+        InstallationError: the task sets `visual_options`, and MuJoCo's renderer is not available.
     """
 
     def __init__(self, task: Task, mode: str | None, drawn: int):
@@ -36,8 +36,9 @@ class Painting:
         self.task, self.mode, self.drawn = task, mode, whole_argument("render_worlds", drawn, 1)
         self._painters: dict[int, Painter] = {}
         self.size = (getattr(task, "width", SIZE), getattr(task, "height", SIZE))
-        if mode is not None:
-            prepare_rendering(("OpenGL",))
+        self.flags = getattr(task, "visual_options", None)
+        if mode is not None and self.flags:
+            prepare_rendering()
 
     def pictures(self, worlds: Batch | MixedBatch) -> tuple[np.ndarray, ...] | None:
         """Returns a picture (height, width, 3) uint8 of each world, under the model that the world has now."""
@@ -45,18 +46,24 @@ class Painting:
             return None
         pictures = []
         for k, group in enumerate(worlds.groups):
-            pictures += self._of_group(k, group, min(self.drawn - len(pictures), group.nworld))
+            drawn = min(self.drawn - len(pictures), group.nworld)
+            if drawn > 0:
+                pictures += self._by_flags(k, group, drawn) if self.flags else self._by_rays(group, drawn)
         black = [np.zeros_like(pictures[0])] if len(pictures) < worlds.nworld else []
         return (*pictures, *black * (worlds.nworld - len(pictures)))
 
-    def _of_group(self, k: int, worlds: Batch, drawn: int) -> list[np.ndarray]:
-        """Returns pictures of the first worlds of the group k; each group has a renderer of its model."""
-        if drawn <= 0:
-            return []
+    def _by_rays(self, worlds: Batch, drawn: int) -> list[np.ndarray]:
+        """Returns pictures of the first worlds of a group by casting rays."""
+        width, height = self.size
+        camera = Camera(self._camera(worlds.model), width=width, height=height, output="rgb")
+        images = worlds.render(camera, ids=range(drawn)).rgb
+        return [] if images is None else list(images)
+
+    def _by_flags(self, k: int, worlds: Batch, drawn: int) -> list[np.ndarray]:
+        """Returns pictures of the first worlds of the group k by MuJoCo's renderer; each group has one of its model."""
         if k not in self._painters:
-            flags = getattr(self.task, "visual_options", None)
             most = getattr(self.task, "max_geom", 10000)
-            self._painters[k] = Painter(worlds.model, self._camera(worlds.model), self.size, flags, most)
+            self._painters[k] = Painter(worlds.model, self._camera(worlds.model), self.size, self.flags, most)
         painter, expanded = self._painters[k], worlds.expanded_fields
         worlds.model.write_to(painter.mj_model)  # it may have been edited since the last picture
         return [

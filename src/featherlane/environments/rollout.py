@@ -165,7 +165,7 @@ def _settle(env: Episodes, started: np.ndarray, actions: np.ndarray) -> None:
     task, batch = env.task, env.batch
     if not started.all():
         controls, moved = batch.ctrl.copy(), ~started
-        task.act(batch, actions, None if moved.all() else np.flatnonzero(moved))
+        task.act(batch, actions[moved], np.flatnonzero(moved))
         same = np.array_equal(batch.ctrl[moved], actions[moved], equal_nan=True)
         batch.ctrl[:] = controls
         if not same:

@@ -21,6 +21,7 @@ from featherlane.policies import LaneFunctions
 from featherlane.results import Variants
 
 Parts = np.ndarray | Mapping[str, np.ndarray]
+Groups = Parts | Mapping[str, Mapping[str, np.ndarray]]
 
 
 class Task:
@@ -41,7 +42,8 @@ class Task:
         fields: derived fields of the batch that the task reads; they are bound when the batch is created.
         info_fields: derived fields that only `info` and `start_info` read.
         cameras: cameras (`fl.Camera`) whose images are observed.  The observation is then a dict: "state" (n, k), which
-            is absent if `observation` returns an empty dict, and the images, "camera/output" (n, height, width, ...).
+            is absent if `observation` returns an empty dict, or the groups of the observation, and the images,
+            "camera/output" (n, height, width, ...).
         max_episode_steps: actions after which an episode is truncated, unless the environment sets another number.
         forward_at_start: whether the `fields` of automatically reset worlds are computed before the observation; False
             if only `reward` and `terminated` read the fields.  After a call of `reset` the fields are always computed.
@@ -73,20 +75,32 @@ class Task:
     def prepare(self, worlds: Batch) -> None:
         """Runs once after the batch is created: expand model fields, look up names, allocate the task's arrays."""
 
-    def observation(self, worlds: Batch) -> Parts:
-        """Returns the observation of each world: (n, k), or arrays (n, ...) by name, which are concatenated."""
+    def observation(self, worlds: Batch) -> Groups:
+        """Returns the observation of each world: (n, k), or arrays (n, ...) by name, which are concatenated.
+
+        Groups, as for an actor and a critic with privileged observations, are dicts of such arrays by group:
+        `{"actor": {"joints": q}, "critic": {"joints": q, "velocity": v}}`.  The observation of the environment is then
+        a dict with one array (n, k) for each group.
+        """
         raise MissingMethodError(f"{type(self).__name__} does not define observation()")
+
+    def observation_noise(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> Groups:
+        """Returns the noise that is added to the observation of the worlds `ids`; the default is none.
+
+        The result has the names of the observation, with arrays (len(ids), ...): `{"joints": 0.01 * random.normal(ids,
+        12)}`, by group if the observation has groups.  Parts that are not returned get no noise.  An array (len(ids),
+        k) is the noise of all parts, or of all parts of its group.  It is called once after each step and each reset
+        of a world, so that a world's noise does not depend on the other worlds.
+        """
+        return {}
 
     def measured(self, worlds: Batch, name: str) -> np.ndarray:
         """Returns a kernel's values in each world, (n, values), of the same state as the derived fields."""
         return worlds.sensordata[:, self.kernel_rows.get(name) or sensordata_slice(worlds.model, name)]
 
-    def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray | None) -> None:
-        """Sets controls from actions (n, nu) in the worlds `ids`; None for all."""
-        if ids is None:
-            worlds.ctrl[:] = actions
-        else:
-            worlds.ctrl[ids] = actions[ids]
+    def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray) -> None:
+        """Sets controls in the worlds `ids` from their actions (len(ids), nu)."""
+        worlds.ctrl[ids] = actions
 
     def before(self, worlds: Batch) -> Any:
         """Returns copies of the values before the action that `reward` needs; the arrays themselves are live."""
@@ -110,8 +124,8 @@ class Task:
         """
         return None
 
-    def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
-        """Changes the worlds `ids` between the reward and the observation of a step, as by pushes; None for all."""
+    def proceed(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
+        """Changes the worlds `ids`, which took a step, between its reward and its observation, as by pushes."""
 
     def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         """Sets the initial state of the worlds `ids`, which were just reset to the model's defaults.

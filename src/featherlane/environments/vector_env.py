@@ -11,10 +11,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike
 
+from featherlane.environments.checkpoints import checkpoint, restore
 from featherlane.environments.compiled import sensordata_slice
-from featherlane.environments.images import ObservedImages
 from featherlane.environments.infos import add_infos, part_of
 from featherlane.environments.live_arrays import attach, live_arrays
+from featherlane.environments.observations import Observations, named
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
@@ -25,7 +26,7 @@ from featherlane.policies import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
 T = TypeVar("T")
-STATE = "state"  # name of the observation's numbers next to images
+KEPT = "task", "random", "terms", "elapsed", "_done", "_bad", "_without_state", "_noise", "_history"
 
 
 class TaskEnv(VectorEnv):
@@ -107,6 +108,7 @@ class TaskEnv(VectorEnv):
         }
         self.random = RandomStreams(num_envs)
         self.terms: dict[str, np.ndarray] = {}
+        self._every = np.arange(num_envs)
         self.elapsed, self._done = np.zeros(num_envs, np.int64), np.zeros(num_envs, bool)
         self._without_state: np.ndarray | None = np.ones(num_envs, bool)  # worlds before their first reset
         for name in (*task.fields, *(task.info_fields if info else ()), *(["sensordata"] if task.kernels else ())):
@@ -115,13 +117,12 @@ class TaskEnv(VectorEnv):
         task.prepare(self.batch)
         self._bad, self._history = self.batch.count_of(*FAULTS), History()
         self._warnings, self._seen = self.batch.rows["warning"], b""  # live counts, and those of the last step
-        self._buffers = [np.empty((num_envs, self._width()), self.batch.dtype) for _ in range(0 if copy else 2)]
 
         low, high = task.action_space(self.batch)
         self.single_action_space = gym.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
-        images = ObservedImages(self.batch, task.cameras)
-        self._images = images if images.cameras else None
-        self.single_observation_space = self._space(self._observe())
+        self._observations = Observations(task, self.batch, self.random, copy)
+        self._noise = self._observations.noise
+        self.single_observation_space = self._observations.space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
@@ -170,19 +171,21 @@ class TaskEnv(VectorEnv):
                 f"reset_mask: got {mask.dtype} {mask.shape}, allowed is bool ({self.num_envs},) with at "
                 f"least one true value"
             )
-        self.random.reseed(np.flatnonzero(mask), seed)
-        self._restart(np.flatnonzero(mask), True)
+        (ids,) = mask.nonzero()
+        self.random.reseed(ids, seed)
+        self._restart(ids, True)
         if self._without_state is not None:
             left = self._without_state & ~mask
             self._without_state = left if left.any() else None
-        return self._observe(), add_infos(self.task.start_info(self.batch), mask, {}) if self.info else {}
+        infos = add_infos(self.task.start_info(self.batch), mask, {}) if self.info else {}
+        return self._observations.observe(ids), infos
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Applies one action in every world.
 
         Returns:
-            observations (n, k), or a dict of arrays if the task has cameras, rewards (n,), terminations (n,),
-            truncations (n,), infos.
+            observations (n, k), or a dict of arrays if the task has groups of observations or cameras, rewards (n,),
+            terminations (n,), truncations (n,), infos.
 
         Raises:
             gymnasium.error.ResetNeeded: a world was not reset, or its episode has ended and autoreset is disabled.
@@ -234,11 +237,14 @@ class TaskEnv(VectorEnv):
             `reset` before the next step.
         """
         self._check_ready("rollout")
-        if self._images:
-            raise ModelError("rollout: got a task with cameras, allowed is one without")
+        observed = self._observations
+        if observed.images or observed.grouped or observed.noisy:
+            raise ModelError(
+                "rollout: got a task with cameras, groups of observations or observation_noise, allowed is one without"
+            )
         episodes = Episodes(
             self.task, self.batch, self.random, self.frame_skip, self.max_episode_steps, self.autoreset_mode,
-            self._width(), self._numbers, self.elapsed, self._done, self._bad, self._history,
+            observed.width, observed.numbers, self.elapsed, self._done, self._bad, self._history,
         )  # fmt: skip
         result = run_policy(episodes, nstep, policy, noise)
         self._done, self._bad = episodes.done, episodes.bad
@@ -248,7 +254,7 @@ class TaskEnv(VectorEnv):
         """Returns a picture of each world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None.
 
         Raises:
-            InstallationError: no renderer is available; the message names the package to install.
+            InstallationError: the task sets `visual_options`, and MuJoCo's renderer is not available.
             gymnasium.error.ClosedEnvironmentError: the environment was closed.
         """
         self._check_open("render")
@@ -258,6 +264,26 @@ class TaskEnv(VectorEnv):
         """Frees the renderer."""
         if self._painting is not None:
             self._painting.close()
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Returns the state of the environment, without its model, for `restore`; `pickle` and `torch.save` store it.
+
+        It contains the worlds (`Batch.checkpoint`), their derived fields, random number generators and episodes, and
+        the state of the task: all numbers, strings, arrays and NumPy generators that attributes of the task, their
+        dicts, lists and objects hold, for example the levels of a curriculum.
+        """
+        return checkpoint(self, KEPT)
+
+    def restore(self, kept: Mapping[str, Any]) -> None:
+        """Sets the environment to a checkpoint; the next steps are bitwise identical to those after `checkpoint`.
+
+        The environment must have a task with the same options and the same number of worlds.
+
+        Raises:
+            ModelError: not a checkpoint; one of another task, model, number of worlds or precision.
+        """
+        restore(self, kept, KEPT)
+        self._seen = b""
 
     def _check_open(self, call: str) -> None:
         if self.closed:
@@ -280,14 +306,14 @@ class TaskEnv(VectorEnv):
             what `reward` needs of the state before; `outcome(actions, before)`; which worlds had a fault, or None.
         """
         batch, task = self.batch, self.task
-        before = task.before(batch)
-        task.act(batch, actions, moving)
+        before, ids = task.before(batch), self._every if moving is None else moving
+        task.act(batch, actions if moving is None else actions[moving], ids)
         batch.step(self.frame_skip, ids=moving, stage="velocity" if task.derived == "dm_control" else None)
         if task.derived == "fresh" and batch.bound:
             batch.forward(moving)
         found = outcome(actions, before)
         bad = self._new_faults()
-        task.proceed(batch, moving, self.random)
+        task.proceed(batch, ids, self.random)
         return before, found, bad
 
     def _new_faults(self) -> np.ndarray | None:
@@ -316,7 +342,7 @@ class TaskEnv(VectorEnv):
             raise non_finite_reward(float(rewards[wrong]), int(wrong))
         limit = self.max_episode_steps
         truncations = np.zeros(self.num_envs, bool) if limit is None else self.elapsed >= limit
-        observations, infos = self._observe(), self._infos(bad, resting, before)
+        observations, infos = self._observations.observe(), self._infos(bad, resting, before)
         self._done = done = terminations | truncations
         if self.autoreset_mode is AutoresetMode.SAME_STEP and done.any():
             observations, infos = self._restart_at_once(done, observations, infos)
@@ -326,18 +352,17 @@ class TaskEnv(VectorEnv):
         self, done: np.ndarray, observations: Any, infos: dict[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
         """Returns the first observations of reset worlds; infos hold the last ones."""
-        final = np.full(self.num_envs, None, object)
-        for w in np.flatnonzero(done):
+        final, (ended,) = np.full(self.num_envs, None, object), done.nonzero()
+        for w in ended:
             final[w] = row_of(observations, int(w))
         done = done.copy()  # `_restart` clears `_done`
         last = {"final_obs": final, "_final_obs": done, "final_info": infos, "_final_info": done.copy()}
-        self._restart(np.flatnonzero(done), self.task.forward_at_start)
+        self._restart(ended, self.task.forward_at_start)
         if self.info:
             last["final_info"] = part_of(infos, done)
             last = add_infos(self.task.start_info(self.batch), done, part_of(infos, ~done)) | last
-        return self._observe(
-            observations, np.flatnonzero(done)
-        ), last  # the same buffer, because the other one holds the previous step
+        # the same buffer, because the other one holds the previous step
+        return self._observations.observe(ended, observations), last
 
     # ---- infos -----------------------------------------------------------------------------------------------------
     def _infos(self, bad: np.ndarray | None, resting: np.ndarray, before: Any) -> dict[str, Any]:
@@ -366,63 +391,6 @@ class TaskEnv(VectorEnv):
             self._bad[ids], self._seen = 0.0, b""  # the same fault may come again
 
     # ---- results of the task -----------------------------------------------------------------------------------------
-    def _width(self) -> int:
-        return sum(part.shape[1] for part in self._parts())
-
-    def _parts(self) -> list[np.ndarray]:
-        values = self.task.observation(self.batch)
-        named = values if type(values) is dict or isinstance(values, Mapping) else {"": values}
-        return [self._columns(name, part) for name, part in named.items()]
-
-    def _numbers(self) -> np.ndarray:
-        """Returns the present observations in a new array."""
-        return np.concatenate(self._parts(), axis=1, dtype=self.batch.dtype, casting="unsafe")
-
-    def _columns(self, name: str, values: Any) -> np.ndarray:
-        """Checks a part of the observation and returns it as (n, k)."""
-        n = self.num_envs
-        what, allowed = f"observation{f' {name!r}' * bool(name)}", f"is an array ({n}, k) of numbers"
-        part = as_real_array(what, values, allowed)
-        if part.ndim < 2 or len(part) != n or (part.ndim > 2 and not name):
-            raise ModelError(f"{what}: got shape {part.shape}, allowed {allowed}")
-        return part.reshape(n, -1)
-
-    def _space(self, observations: Any) -> gym.Space:
-        """Returns the space of a world's observation like these, a `Dict` if the task has cameras."""
-        box = lambda rows: gym.spaces.Box(-np.inf, np.inf, rows.shape[1:], rows.dtype)  # noqa: E731
-        if not self._images:
-            return box(observations)
-        state = {STATE: box(observations[STATE])} if STATE in observations else {}
-        return gym.spaces.Dict(state | self._images.spaces())
-
-    def _observe(self, out: Any = None, changed: np.ndarray | None = None) -> Any:
-        """Returns the observations of all worlds.
-
-        Args:
-            out: observations to overwrite; None: new ones, or the next buffer.
-            changed: with `out`, worlds whose images differ from those in it.
-        """
-        if not self._images:
-            return self._state(self._parts(), out)
-        parts = self._parts()
-        state = {STATE: self._state(parts, (out or {}).get(STATE))} if parts else {}
-        if out is None:
-            return state | self._images.of()
-        for name, images in self._images.of(changed).items():
-            out[name][changed] = images
-        return out | state
-
-    def _state(self, parts: list[np.ndarray], out: np.ndarray | None) -> np.ndarray:
-        """Returns the parts of an observation in one array (n, k)."""
-        if out is None and not self.copy:
-            self._buffers.reverse()
-            out = self._buffers[0]
-        if len(parts) == 1 and out is None:
-            return parts[0].astype(self.batch.dtype)
-        if out is None:
-            return np.concatenate(parts, axis=1, dtype=self.batch.dtype, casting="unsafe")
-        return np.concatenate(parts, axis=1, out=out, casting="unsafe")
-
     def _actions(self, actions: Any) -> np.ndarray:
         """Checks the actions before any world moves and returns them."""
         actions = _checked("actions", "", actions, self.action_space.shape or ())
@@ -442,9 +410,9 @@ class TaskEnv(VectorEnv):
     def _reward_terms(self, actions: np.ndarray, before: Any) -> list[np.ndarray]:
         """Returns the reward terms, each (n,), and stores those with names in `terms`."""
         terms = self.task.reward(self.batch, actions, before)
-        named = terms if type(terms) is dict or isinstance(terms, Mapping) else {"": terms}
-        self.terms, shape = {name: values for name, values in named.items() if name}, (self.num_envs,)
-        return [_checked("reward", name, values, shape) for name, values in named.items()]
+        parts = named(terms)
+        self.terms, shape = {name: values for name, values in parts.items() if name}, (self.num_envs,)
+        return [_checked("reward", name, values, shape) for name, values in parts.items()]
 
     def _ended(self) -> np.ndarray | None:
         """Returns the task's terminations (n,), or None."""

@@ -16,7 +16,6 @@ from featherlane.engine.model.model import Model
 from featherlane.engine.model.mujoco_arrays import is_mujocos, write_field
 from featherlane.errors import InstallationError
 
-VIDEO = ("OpenGL", "imageio", "imageio_ffmpeg")
 PICTURES = ("OpenGL",)
 INSTALL = "pip install 'featherlane[view]'"
 BACK_ENDS = {"linux": ("egl", "osmesa", "glfw", "glx"), "win32": ("glfw", "wgl"), "darwin": ("glfw", "cgl")}
@@ -25,7 +24,7 @@ CHOOSERS = {"mujoco.gl_context", "mujoco.rendering.classic.gl_context"}  # modul
 BLOCK = 16  # the video encoder requires sides that are multiples of this
 
 
-def prepare_rendering(needed: tuple[str, ...] = VIDEO) -> None:
+def prepare_rendering(needed: tuple[str, ...] = PICTURES) -> None:
     """Checks the modules that rendering needs and selects the OpenGL backend.
 
     Args:
@@ -40,9 +39,8 @@ def prepare_rendering(needed: tuple[str, ...] = VIDEO) -> None:
         raise InstallationError(f"MUJOCO_GL: got {given!r}, allowed are {', '.join(back_ends)} and unset")
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
-        what = "video" if needed is VIDEO else "drawing"
         raise InstallationError(
-            f"{what} requires {', '.join(missing)}, which is not installed; install it with: {INSTALL}"
+            f"drawing requires {', '.join(missing)}, which is not installed; install it with: {INSTALL}"
         )
     headless = sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     if headless and not given:

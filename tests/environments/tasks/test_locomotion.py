@@ -9,7 +9,6 @@ import pytest
 import featherlane as fl
 import featherlane.environments
 from featherlane.engine.spatial.rotation import about_z, down, heading, to_body, to_world
-from featherlane.environments.tasks.terrain import CELL, KINDS, LEVELS, SIDE, Terrain
 
 FLAT, ROUGH = ["Quadruped-v0", "HumanoidWalk-v0"], ["QuadrupedRough-v0", "HumanoidRough-v0"]
 ROUNDED = 1e-12
@@ -97,7 +96,7 @@ def test_a_push_changes_the_horizontal_velocity_of_the_worlds_that_are_due(name,
     task, worlds = env.task, env.batch
     task.next_push[[1, 3]] = task.steps[[1, 3]]
     before = worlds.qvel.copy()
-    task.proceed(worlds, None, env.random)
+    task.proceed(worlds, np.arange(worlds.nworld), env.random)
     change = worlds.qvel - before
     assert (change[[1, 3], :2] != 0.0).all()
     assert (np.abs(change) <= push).all()
@@ -146,28 +145,6 @@ def test_the_humanoids_servos_are_as_strong_as_its_motors():
 
 
 # ---- ground -------------------------------------------------------------------------------------------------------
-def test_terrain_tiles_are_periodic():
-    ground, random = Terrain(KINDS, 0.2, 3), np.random.default_rng(0)
-    for centre in ground.centres:
-        y = centre[1] + random.uniform(-4, 4, 20)
-        x = centre[0] - SIDE / 2 + random.uniform(-1, 1, 20)
-        np.testing.assert_allclose(ground.height_at(x, y), ground.height_at(x + SIDE, y), atol=ROUNDED)
-        np.testing.assert_allclose(ground.height_at(y * 0 + centre[0], y), ground.height_at(y * 0 + centre[0], y))
-    assert 0.0 <= ground.samples.min() <= ground.samples.max() <= 0.2
-    assert len(ground.centres) == len(KINDS) * LEVELS
-
-
-def test_terrain_heights_equal_those_of_the_collision(n=40):
-    env = made("QuadrupedRough-v0", 1)
-    ground, random = env.task.ground, np.random.default_rng(0)
-    rows, columns = ground.samples.shape
-    i, j = random.integers(1, columns - 1, n), random.integers(1, rows - 1, n)
-    at = np.stack([i * CELL - ground.half[0] + 1e-7, j * CELL - ground.half[1] + 2e-7, np.full(n, 3.0)], axis=1)
-    hits = env.batch.ray(at, (0.0, 0.0, -1.0), bodyexclude="trunk")
-    assert (hits.geom == env.batch.model.geom("floor").id).all()
-    np.testing.assert_allclose(3.0 - hits.distance[0], ground.height_at(at[:, 0], at[:, 1]), atol=1e-6)
-
-
 @pytest.mark.parametrize("name", ROUGH)
 def test_worlds_start_above_their_own_terrain(name):
     env = made(name, 40)
@@ -181,12 +158,12 @@ def test_worlds_start_above_their_own_terrain(name):
 
 def test_terrain_repeats_beyond_a_tile(name="QuadrupedRough-v0"):
     env = made(name, 6)
-    task, worlds = env.task, env.batch
-    worlds.qpos[:, :2] = task.ground.centres[task.tile] + [SIDE / 2 + 0.1, -SIDE / 2 - 0.2]
+    task, worlds, side = env.task, env.batch, env.task.ground.side
+    worlds.qpos[:, :2] = task.ground.centres[task.tile] + [side / 2 + 0.1, -side / 2 - 0.2]
     before, seen = worlds.qpos.copy(), task.scan(worlds)
     task.proceed(worlds, np.array([0, 2, 5]), env.random)
     moved = worlds.qpos - before
-    np.testing.assert_allclose(moved[[0, 2, 5], :2], [[-SIDE, SIDE]] * 3, atol=ROUNDED)
+    np.testing.assert_allclose(moved[[0, 2, 5], :2], [[-side, side]] * 3, atol=ROUNDED)
     assert not moved[[1, 3, 4]].any()
     np.testing.assert_allclose(task.scan(worlds), seen, atol=ROUNDED)
 
@@ -196,13 +173,40 @@ def test_terrain_is_observed_if_it_is_rough_and_has_the_requested_kinds():
     assert "ground" not in flat.task.observation(flat.batch)
     assert rough.task.observation(rough.batch)["ground"].shape == (8, 15)
     assert rough.task.ground.samples.max() <= 0.05
-    assert len(rough.task.ground.centres) == LEVELS
+    assert len(rough.task.ground.centres) == rough.task.ground.levels == 4
+
+
+def test_a_curriculum_follows_the_episodes_and_is_saved():
+    """World 0 falls, world 1 completes its episodes, and world 2 is reset after a quarter of an episode."""
+    settings = {"terrain": ("rough", "stairs"), "terrain_height": {"rough": 0.0, "stairs": 0.0}, "curriculum": True}
+    env = made("Quadruped-v0", 3, max_episode_steps=40, autoreset_mode="Disabled", **settings)
+    task, ground = env.task, env.task.ground
+    task.limit = 40
+    for expected in ([0, 1, 0], [0, 2, 0], [0, 3, 0], [0, 3, 0]):
+        for _ in range(10):
+            env.step(idle(env))
+        env.reset(options={"reset_mask": np.array([False, False, True])})
+        for _ in range(29):
+            env.step(idle(env))
+        env.batch.qpos[0, 3:7] = 0.0, 1.0, 0.0, 0.0  # upside down
+        assert env.step(idle(env))[2].tolist() == [True, False, False]
+        kept = env.checkpoint()
+        env.reset()
+        assert task.level.tolist() == [expected[0], expected[1], 1]
+        assert (task.tile % ground.levels == task.level).all() and (task.tile < len(ground.centres)).all()
+        task.level[2] = 0
+    env.restore(kept)
+    assert task.level.tolist() == [0, 3, 0]
+    task.level[0] = 2
+    task.failed[0], task.steps[0] = True, 7
+    env.reset()
+    assert task.level[0] == 1
 
 
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"terrain": "hills"}, "terrain: got 'hills', allowed are flat, rough, waves, steps"),
+        ({"terrain": "hills"}, "terrain: got 'hills', allowed are flat, rough, waves, steps, slopes, stairs, stones"),
         ({"terrain_height": -1.0}, "terrain_height: got -1.0, allowed is a number from 0 to 2"),
         (
             {"forward": (1.0, 0.0)},
@@ -259,10 +263,10 @@ def test_the_gait_clock_stops_after_a_swing_for_zero_commands():
     worlds.qvel[1, 0] = 1.0  # one gets pushed
     task.next_command[:] = 1000
     for _ in range(10):
-        task.proceed(worlds, None, env.random)
+        task.proceed(worlds, np.arange(worlds.nworld), env.random)
     np.testing.assert_array_equal(task.strides_on, [False, True, True])
     assert task.phase[0] == np.pi and (task.phase[1:] > 1.1 * np.pi).all()
     assert not task.swing()[0].any() and not task.observation(worlds)["clock"][0].any()
     task.command[0] = 0.5, 0.0, 0.0
-    task.proceed(worlds, None, env.random)
+    task.proceed(worlds, np.arange(worlds.nworld), env.random)
     assert task.strides_on[0] and task.swing()[0, 1] > 0.0

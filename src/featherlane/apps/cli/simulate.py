@@ -17,7 +17,7 @@ from featherlane.apps.cli.output import check_target, console, name_value_table,
 from featherlane.apps.cli.recording import Recording, frame_interval, write_failures
 from featherlane.apps.cli.settings import set_options
 from featherlane.errors import ModelError, few, near
-from featherlane.extension import bounded, check_counts, configuration, prepare_rendering
+from featherlane.extension import bounded, check_counts, configuration
 
 MOST_STEPS = 1e12  # years on any machine
 SECONDS = 5.0  # default simulated time, unless a file of controls determines it
@@ -142,7 +142,7 @@ def simulate(request: Request) -> int:
     """
     _check(request)
     if request.video:
-        prepare_rendering()
+        video.check_encoder()
     model = load(request.source)
     set_options(model, request.settings)
     camera = video.camera_of(model, request.camera) if request.video or request.camera else -1

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from featherlane.errors import ModelError, near
-from featherlane.extension import Painter, mujoco_warnings, whole_file
+from featherlane import Batch, Camera
+from featherlane.errors import InstallationError, ModelError, near
+from featherlane.extension import mujoco_warnings, whole_file
+
+LARGEST = 960, 720  # width and height [pixels]
+ENCODER = ("imageio", "imageio_ffmpeg")
+BLOCK = 16  # the video encoder requires sides that are multiples of this
+
+
+def check_encoder() -> None:
+    """Checks the modules that write videos.
+
+    Raises:
+        InstallationError: one is not installed.
+    """
+    if missing := [name for name in ENCODER if importlib.util.find_spec(name) is None]:
+        install = "pip install 'featherlane[view]'"
+        raise InstallationError(
+            f"video requires {', '.join(missing)}, which is not installed; install it with: {install}"
+        )
 
 
 def camera_of(model, camera: str | None) -> int:
@@ -29,7 +48,7 @@ def camera_of(model, camera: str | None) -> int:
 def write_video(
     path: Path, model, camera: int, frames: list[np.ndarray], rate: float, progress: Callable[[], None]
 ) -> None:
-    """Writes positions as an MP4 file.
+    """Renders positions by casting rays, and writes them as an MP4 file of the model's offscreen size.
 
     Args:
         camera: number of the camera, -1 for the free one.
@@ -39,9 +58,14 @@ def write_video(
     """
     import imageio.v2 as imageio  # pyright: ignore[reportMissingImports]
 
-    with mujoco_warnings(), whole_file(path) as part, Painter(model, camera) as painter:
+    sides = model.mj_model.vis.global_.offwidth, model.mj_model.vis.global_.offheight
+    width, height = (max(min(side, most) // BLOCK, 1) * BLOCK for side, most in zip(sides, LARGEST, strict=True))
+    view = Camera({} if camera < 0 else camera, width=width, height=height, output="rgb")
+    world = Batch(model, 1)
+    with mujoco_warnings(), whole_file(path) as part:
         writer = imageio.get_writer(part, format="FFMPEG", fps=rate, codec="libx264", quality=8)
         with writer:
             for qpos in frames:
-                writer.append_data(painter.picture(qpos))
+                world.qpos[0] = qpos
+                writer.append_data(np.asarray(world.render(view).rgb)[0])
                 progress()

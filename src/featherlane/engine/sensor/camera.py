@@ -55,6 +55,13 @@ def image_size(m, i):
 
 
 @kernel
+def focal_length(fovy, height_px):
+    """Returns the focal length [pixels] by a vertical field of view [degree]: height / 2 / tan(fovy / 2)."""
+    sine, cosine = sincos(RAD_PER_HALF_DEGREE * fovy)
+    return 0.5 * height_px * (cosine / where(sine == 0.0, 1.0, sine))
+
+
+@kernel
 def focal_lengths(m, i, image):
     """Returns the focal lengths of camera i along x and y [pixels]: from its sensor's size if given, else from fovy.
 
@@ -66,8 +73,7 @@ def focal_lengths(m, i, image):
     width_px, height_px = image
     sensor_x, sensor_y = camera.sensorsize[0], camera.sensorsize[1]
     has_size = (sensor_x != 0.0) & (sensor_y != 0.0)
-    sine, cosine = sincos(RAD_PER_HALF_DEGREE * camera.fovy)
-    by_fovy = 0.5 * height_px * (cosine / where(sine == 0.0, 1.0, sine))
+    by_fovy = focal_length(camera.fovy, height_px)
     fx = where(has_size, camera.intrinsic.fx / where(has_size, sensor_x, 1.0) * width_px, by_fovy)
     return fx, where(has_size, camera.intrinsic.fy / where(has_size, sensor_y, 1.0) * height_px, by_fovy)
 
@@ -122,6 +128,22 @@ def pixel_ray(m, d, i, column, row):
 
 
 @kernel
+def place_camera(m, d, i, tracked):
+    """camera.xpos, camera.xmat <- frame of camera i, or of the free camera if i < 0.
+
+    tracked: body at whose subtree's com the free camera looks; camera.free then has its position relative to this com;
+    -1: none.
+    """
+    if i >= 0:
+        d.camera.xpos[0], d.camera.xmat[0] = d.cam_xpos[i], d.cam_xmat[i]
+    else:
+        pos = Vec3(d.camera.free[0:3])
+        if tracked >= 0:
+            pos = pos + d.subtree_com[tracked]
+        d.camera.xpos[0], d.camera.xmat[0] = pos, Mat3(d.camera.free[3:12])
+
+
+@kernel
 def image_ray(m, d, i, image, column, row):
     """Returns (origin, unit direction) of the ray through the centre of a pixel of an image as MuJoCo renders it.
 
@@ -129,19 +151,22 @@ def image_ray(m, d, i, image, column, row):
     of orthographic cameras are square.
 
     Args:
-        i: the camera.
+        i: the camera, whose frame is in camera.xpos and camera.xmat; -1: the free one.
         image: (width, height) [pixels], as values.
         column, row: values; row 0 is the top.
 
     Source: MuJoCo mjv_cameraFrustum.
     """
-    camera = m.camera[i]
-    pos, R = d.cam_xpos[i], d.cam_xmat[i]
+    pos, R = d.camera.xpos[0], d.camera.xmat[0]
     width_px, height_px = image
     # pixels from the image's centre, right and up
     x = column + (0.5 - 0.5 * width_px)
     y = 0.5 * height_px - (row + 0.5)
-    if camera.projection == PROJ_PERSPECTIVE:
+    if i < 0:
+        f = focal_length(d.camera.free[12], height_px)
+        direction = normalize3(R @ Vec3(x / f, y / f, -1.0))[0]
+    elif m.cam_projection[i] == PROJ_PERSPECTIVE:
+        camera = m.camera[i]
         fx, fy = focal_lengths(m, i, image)
         sensor_x, sensor_y = camera.sensorsize[0], camera.sensorsize[1]
         has_size = (sensor_x != 0.0) & (sensor_y != 0.0)
@@ -149,7 +174,7 @@ def image_ray(m, d, i, image, column, row):
         y = where(has_size, y + camera.intrinsic.cy / where(has_size, sensor_y, 1.0) * height_px, y)
         direction = normalize3(R @ Vec3(x / fx, y / fy, -1.0))[0]
     else:
-        metres_per_pixel = camera.fovy / height_px
+        metres_per_pixel = m.cam_fovy[i] / height_px
         pos = pos + R @ Vec3(x * metres_per_pixel, y * metres_per_pixel, 0.0)
         direction = -R.columns[2]
     return pos, direction

@@ -41,4 +41,9 @@ FIELDS = (
     _camera.int("candidate", "ngeom", "1", "geoms that the camera can see"),
     _camera.int("occluder", "1", "1", "geom that shaded the last pixels"),
     _camera.scalar("clip", "2", "m", "distances of the near and the far plane"),
+    _camera.scalar(
+        "free", "13", "m, 1, degree", "position, axes and field of view of a camera that is not the model's"
+    ),
+    _camera.rows(Vec3, "xpos", "1", "m", "position of the camera whose image is computed"),
+    _camera.rows(Mat3, "xmat", "1", "1", "orientation of the camera whose image is computed"),
 )

@@ -55,13 +55,13 @@ def choose_geoms(m, d, i, image, corner, extent):
     Candidates behind the far plane are left out.
 
     Args:
-        i: the camera.
+        i: the camera; -1: the free one.
         image: (width, height) [pixels].
         corner: (column, row) of the block's first pixel.
         extent: (columns, rows) of the block.
     """
     origin, axis, rho, slope = bundle_of_block(m, d, i, image, corner, extent)
-    backwards = d.cam_xmat[i].columns[2]  # a camera looks along -z
+    backwards = d.camera.xmat[0].columns[2]  # a camera looks along -z
     far = d.camera.clip[1]
     n = 0
     for k in range(d.camera.ncandidate[0]):

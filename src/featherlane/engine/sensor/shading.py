@@ -56,12 +56,11 @@ def store_light_frames(m, d, p):
     Source: MuJoCo mj_camlight (lights alone).
     """
     table = doubles(d, p.lights)
-    cam = p.camera
     for k in range(p.nlight):
         light = LIGHT * k
         mode, b, target = whole(table[light + MODE]), whole(table[light + BODY]), whole(table[light + TARGET])
         if mode == HEADLIGHT:
-            pos, R = d.cam_xpos[cam], d.cam_xmat[cam]
+            pos, R = d.camera.xpos[0], d.camera.xmat[0]
             direction = -R.columns[2]
         else:
             R, body_pos = d.xmat[b], d.xpos[b]

@@ -1,7 +1,7 @@
 """rsl_rl: n worlds of a task as a `VecEnv` on tensors.
 
-Observations are a TensorDict with one group, "policy".  The step that ends an episode also resets its
-world.  `extras["time_outs"]` marks truncations; `extras["log"]` holds the mean of each reward term.
+Observations are a TensorDict of the task's groups, or with one group, "policy".  The step that ends an episode also
+resets its world.  `extras["time_outs"]` marks truncations; `extras["log"]` holds the mean of each reward term.
 Source: rsl_rl/env/vec_env.py.
 """
 
@@ -62,8 +62,9 @@ class TaskVecEnv(VecEnv):
         self.env.elapsed[:] = lengths.cpu().numpy()
 
     def get_observations(self) -> TensorDict:
-        """Returns the last observations, {"policy": (n, k)}."""
-        return TensorDict({"policy": self._tensors.observations}, batch_size=[self.num_envs])
+        """Returns the last observations, (n, k) of each group; {"policy": (n, k)} of a task without groups."""
+        seen = self._tensors.observations
+        return TensorDict(seen if isinstance(seen, dict) else {"policy": seen}, batch_size=[self.num_envs])
 
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
         """Applies one action (n, num_actions) in every world.

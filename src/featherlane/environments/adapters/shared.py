@@ -43,7 +43,7 @@ def open_environment(
         env: the environment.
         modes: autoreset modes that the library supports.
         copy: whether the library keeps arrays for longer than a step.
-        images: whether the adapter passes observations that are dicts, with images.
+        images: whether the adapter passes images.
 
     Raises:
         ModelError: not a `TaskEnv`, or one with unsuitable settings.

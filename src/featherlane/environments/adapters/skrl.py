@@ -1,7 +1,8 @@
 """skrl: n worlds of a task as a `Wrapper` for PyTorch.
 
 The step that ends an episode also resets its world.  Trainers log `infos["episode"]`, the mean of each reward term.
-Source: skrl/envs/wrappers/torch/base.py.
+If the task has groups of observations, the group "critic" is skrl's state, and the others are its observations.
+Source: skrl/envs/wrappers/torch/base.py; skrl for Isaac Lab (the group "critic").
 
 Note:
     Agents with `time_limit_bootstrap` use the value of the next observation.  By default this is the first observation
@@ -26,8 +27,11 @@ with requiring("skrl", "the adapter to skrl"):
     import torch  # pyright: ignore[reportMissingImports]
     from skrl import config  # pyright: ignore[reportMissingImports]
     from skrl.envs.wrappers.torch import Wrapper  # pyright: ignore[reportMissingImports]
+    from skrl.utils.spaces.torch import flatten_tensorized_space  # pyright: ignore[reportMissingImports]
 
 from featherlane.environments.adapters.tensors import TensorEnv
+
+CRITIC = "critic"  # group of the state
 
 
 class TaskWrapper(Wrapper):
@@ -55,8 +59,14 @@ class TaskWrapper(Wrapper):
 
     @property
     def observation_space(self) -> gym.Space:
-        """The observation space of one world."""
-        return self.env.single_observation_space
+        """The observation space of one world, without the group "critic"."""
+        return _without_critic(self.env.single_observation_space)
+
+    @property
+    def state_space(self) -> gym.Space | None:
+        """The space of the group "critic" of one world; None: there is no such group."""
+        space = self.env.single_observation_space
+        return space.get(CRITIC) if isinstance(space, gym.spaces.Dict) else None
 
     @property
     def action_space(self) -> gym.Space:
@@ -69,7 +79,7 @@ class TaskWrapper(Wrapper):
         if not self._started:
             _, infos = self._tensors.reset(config.torch.key)
             self._started = True
-        return self._tensors.observations, infos
+        return self._observed(), infos
 
     def step(
         self, actions: torch.Tensor
@@ -82,12 +92,18 @@ class TaskWrapper(Wrapper):
         Raises:
             ModelError: actions of another shape or type, or NaN; then no world has moved.
         """
-        observations, *results, infos = self._tensors.step(actions)
+        _, *results, infos = self._tensors.step(actions)
         terms = {f"Reward / {name}": torch.tensor(value) for name, value in self._tensors.mean_terms().items()}
-        return observations, *(result[:, None] for result in results), {**infos, "episode": terms}
+        return self._observed(), *(result[:, None] for result in results), {**infos, "episode": terms}
 
-    def state(self) -> None:
-        """Returns None: there is no state beyond the observations."""
+    def state(self) -> torch.Tensor | None:
+        """Returns the last observations of the group "critic", (n, k); None: there is no such group."""
+        seen = self._tensors.observations
+        return seen.get(CRITIC) if isinstance(seen, dict) else None
+
+    def _observed(self) -> torch.Tensor:
+        """Returns the last observations without the group "critic", (n, k), in skrl's order of the groups."""
+        return flatten_tensorized_space(_without_critic(self._tensors.observations))
 
     def render(self, *args: Any, **kwargs: Any) -> tuple[np.ndarray, ...] | None:
         """Returns a picture of each world with `render_mode="rgb_array"`, else None."""
@@ -96,6 +112,16 @@ class TaskWrapper(Wrapper):
     def close(self) -> None:
         """Frees the renderer."""
         self.env.close()
+
+
+def _without_critic(groups: Any) -> Any:
+    """Returns observations or spaces without the group "critic"; without a dict if one group remains."""
+    if not isinstance(groups, dict | gym.spaces.Dict):
+        return groups
+    others = {name: group for name, group in groups.items() if name != CRITIC}
+    if len(others) == 1:
+        return next(iter(others.values()))
+    return gym.spaces.Dict(others) if isinstance(groups, gym.spaces.Dict) else others
 
 
 def make(task: Task | str, num_envs: int, device: torch.device | str = "cpu", **settings: Any) -> TaskWrapper:

@@ -1,5 +1,6 @@
 """Stable-Baselines3: n worlds of a task as a `VecEnv`.
 
+Observations of a task with groups or cameras are dicts of arrays.
 The step that ends an episode also resets its world; the last observation is `infos[i]["terminal_observation"]`.
 `infos[i]["TimeLimit.truncated"]` marks a truncation; the library then bootstraps from the value function.
 Source: stable_baselines3/common/vec_env/base_vec_env.py and dummy_vec_env.py.
@@ -46,11 +47,11 @@ class TaskVecEnv(VecEnv):
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
         self._actions: Any = None
 
-    def reset(self) -> np.ndarray:
+    def reset(self) -> np.ndarray | dict[str, np.ndarray]:
         """Resets all worlds, with the seeds of `seed` if it was called.
 
         Returns:
-            Observations (n, k).
+            Observations (n, k), or a dict of arrays by group and image.
         """
         seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
         observations, infos = self.env.reset(seed=seeds, options=self._options[0])
@@ -63,11 +64,11 @@ class TaskVecEnv(VecEnv):
         """Stores the actions (n, nu) for `step_wait`."""
         self._actions = actions
 
-    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Applies the stored actions.
 
         Returns:
-            observations (n, k), rewards (n,) float32, dones (n,), and a dict for each world.
+            observations as of `reset`, rewards (n,) float32, dones (n,), and a dict for each world.
 
         Raises:
             ModelError: actions of another shape or type, or NaN; then no world has moved.

@@ -31,7 +31,7 @@ class TensorEnv:
     Attributes:
         env: the environment.
         num_envs, device, dtype: as above.
-        observations: observations of the last reset or step, (n, k).
+        observations: observations of the last reset or step, (n, k), or a dict of them by group.
 
     Raises:
         ModelError: not a `TaskEnv`.
@@ -40,33 +40,37 @@ class TensorEnv:
     def __init__(self, env: TaskEnv, device: torch.device | str = "cpu", dtype: torch.dtype | None = torch.float32):
         self.env = open_environment(env)
         self.num_envs, self.device, self.dtype = env.num_envs, torch.device(device), dtype
-        self.observations = torch.empty(0)
+        self.observations: Any = torch.empty(0)
 
-    def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[torch.Tensor, dict[str, Any]]:
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Resets worlds as `TaskEnv.reset` does.
 
         Returns:
-            Observations (n, k), and infos.
+            Observations (n, k), or a dict of them by group, and infos.
         """
         observations, infos = self.env.reset(seed=seed, options=options)
-        self.observations = self.tensor(observations)
+        self.observations = self._observed(observations)
         return self.observations, infos
 
-    def step(self, actions: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Any, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
         """Applies one action (n, nu) in every world.
 
         Returns:
-            Tensors: observations (n, k), rewards (n,), terminations (n,), truncations (n,); and infos.
+            Tensors: observations as of `reset`, rewards (n,), terminations (n,), truncations (n,); and infos.
 
         Raises:
             ModelError: actions of another shape or type, or NaN; then no world has moved.
         """
         observations, rewards, terminated, truncated, infos = self.env.step(array(actions))
-        self.observations = self.tensor(observations)
+        self.observations = self._observed(observations)
         terminated, truncated = (torch.from_numpy(ended).to(self.device) for ended in (terminated, truncated))
         return self.observations, self.tensor(rewards), terminated, truncated, infos
+
+    def _observed(self, observations: Any) -> Any:
+        """Returns observations as tensors, by group if the task has groups."""
+        if isinstance(observations, dict):
+            return {group: self.tensor(rows) for group, rows in observations.items()}
+        return self.tensor(observations)
 
     def tensor(self, values: np.ndarray) -> torch.Tensor:
         """Returns an array as a tensor, without a copy if dtype and device match."""

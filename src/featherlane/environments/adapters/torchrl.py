@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gymnasium.spaces import Dict
 from gymnasium.vector import AutoresetMode
 
 from featherlane.environments.adapters.shared import open_environment, task_env
@@ -29,6 +30,8 @@ ENDS = "done", "terminated", "truncated"
 
 class TaskEnvBase(EnvBase):
     """Wraps a `TaskEnv`: keys "observation" (n, k), "action" (n, nu), "reward" (n, 1) and the done flags (n, 1).
+
+    If the task has groups of observations, their names are keys in place of "observation".
 
     Args:
         env: an environment with `autoreset_mode="Disabled"` and `copy=True`.
@@ -54,8 +57,9 @@ class TaskEnvBase(EnvBase):
         kind = {"shape": low.shape, "dtype": low.dtype, "device": device}
         limited = bool(low.isfinite().all() and high.isfinite().all())
         self.action_spec = Bounded(low=low, high=high, **kind) if limited else Unbounded(**kind)
-        observations = Unbounded(env.observation_space.shape, dtype=dtype, device=device)
-        self.observation_spec = Composite(observation=observations, shape=[n], device=device)
+        spaces = _by_key(env.observation_space)
+        specs = {key: Unbounded(each.shape, dtype=dtype, device=device) for key, each in spaces.items()}
+        self.observation_spec = Composite(specs, shape=[n], device=device)
         self.reward_spec = Unbounded((n, 1), dtype=dtype, device=device)
         ends = {end: Binary(1, (n, 1), dtype=torch.bool, device=device) for end in ENDS}
         self.done_spec = Composite(ends, shape=[n], device=device)
@@ -65,14 +69,14 @@ class TaskEnvBase(EnvBase):
         options = {} if mask is None else {"reset_mask": mask.reshape(-1).cpu().numpy()}
         observations, _ = self._tensors.reset(self._seed, options)
         self._seed = None
-        return self._as_tensordict(observation=observations)
+        return self._as_tensordict(**_by_key(observations))
 
     def _step(self, tensordict: TensorDict) -> TensorDict:
         self.env.revive()
         observations, rewards, terminated, truncated, _ = self._tensors.step(tensordict["action"])
         ends = {"terminated": terminated, "truncated": truncated, "done": terminated | truncated}
         return self._as_tensordict(
-            observation=observations, reward=rewards[:, None], **{end: v[:, None] for end, v in ends.items()}
+            **_by_key(observations), reward=rewards[:, None], **{end: v[:, None] for end, v in ends.items()}
         )
 
     def _set_seed(self, seed: int | None) -> None:
@@ -85,6 +89,11 @@ class TaskEnvBase(EnvBase):
         """Frees the renderer."""
         self.env.close()
         super().close(raise_if_closed=raise_if_closed)
+
+
+def _by_key(groups: Any) -> Any:
+    """Returns observations or spaces by key; the key of a task without groups is "observation"."""
+    return groups if isinstance(groups, dict | Dict) else {"observation": groups}
 
 
 def make(task: Task | str, num_envs: int, device: torch.device | str = "cpu", **settings: Any) -> TaskEnvBase:

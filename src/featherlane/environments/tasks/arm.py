@@ -59,8 +59,8 @@ class ArmTask(RobotTask):
         super().prepare(worlds)
         self.grip = worlds.model.site("grip").id
 
-    def targets(self, worlds: Batch, at: Any) -> np.ndarray:
-        return worlds.ctrl[at] + self.rate * self.dt * self.action[at]
+    def targets(self, worlds: Batch, ids: np.ndarray) -> np.ndarray:
+        return worlds.ctrl[ids] + self.rate * self.dt * self.action[ids]
 
     def goal(self, worlds: Batch) -> np.ndarray:
         """Returns the goal's position, (n, 3) [m]: that of the mocap body."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,9 +46,9 @@ class HandTurn(RobotTask):
         self.start_noise = bounded("start_noise", self.start_noise, 0.0, 0.2)
         super().__post_init__()
 
-    def targets(self, worlds: Batch, at: Any) -> np.ndarray:
+    def targets(self, worlds: Batch, ids: np.ndarray) -> np.ndarray:
         """Returns servo targets: an action of 0 holds; 1 and -1 are the ends of the servos' ranges."""
-        action = self.action[at]
+        action = self.action[ids]
         return np.where(action > 0.0, self.high, -self.low) * action
 
     def ball(self, worlds: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

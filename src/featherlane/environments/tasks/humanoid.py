@@ -121,9 +121,9 @@ class HumanoidWalk(VelocityTask):
         turn = np.sin(self.phase)[:, None] * (1.0, -1.0)
         return np.square(np.maximum(turn, 0.0)) * self.strides_on[:, None]
 
-    def targets(self, worlds: Batch, at: Any) -> np.ndarray:
-        left, right = self.stride * self.swing()[at].T
-        return super().targets(worlds, at) + left[:, None] * self.swung[0] + right[:, None] * self.swung[1]
+    def targets(self, worlds: Batch, ids: np.ndarray) -> np.ndarray:
+        left, right = self.stride * self.swing()[ids].T
+        return super().targets(worlds, ids) + left[:, None] * self.swung[0] + right[:, None] * self.swung[1]
 
     def gait(self, worlds: Batch) -> dict[str, np.ndarray]:
         soles = worlds.site_xpos[:, self.soles]
@@ -135,16 +135,15 @@ class HumanoidWalk(VelocityTask):
             "slip": (np.square(slip).sum(axis=2) * self.stands).sum(axis=1),
         }
 
-    def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
+    def proceed(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         super().proceed(worlds, ids, random)
-        at: Any = slice(None) if ids is None else ids
-        stepping = self.command[at].any(axis=1) | (np.square(worlds.qvel[at, :2]).sum(axis=1) > SLOW**2)
-        before, on = self.phase[at], self.strides_on[at] | stepping
+        stepping = self.command[ids].any(axis=1) | (np.square(worlds.qvel[ids, :2]).sum(axis=1) > SLOW**2)
+        before, on = self.phase[ids], self.strides_on[ids] | stepping
         after = before + on * (2.0 * np.pi * self.cadence * self.dt)
         swings = np.floor(after / np.pi)
         ends = (swings > np.floor(before / np.pi)) & ~stepping
-        self.phase[at] = np.where(ends, swings * np.pi, after) % (2.0 * np.pi)
-        self.strides_on[at] = on & ~ends
+        self.phase[ids] = np.where(ends, swings * np.pi, after) % (2.0 * np.pi)
+        self.strides_on[ids] = on & ~ends
 
     def place(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         super().place(worlds, ids, random)

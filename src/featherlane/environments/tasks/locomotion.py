@@ -8,6 +8,7 @@ Source: Rudin, Hoeller, Reist, Hutter, Learning to walk in minutes using massive
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,8 +17,8 @@ import numpy as np
 from featherlane import Batch
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.robot import RobotTask
-from featherlane.environments.tasks.terrain import KINDS, LEVELS, Terrain
-from featherlane.extension import bounded, interval, one_of, rotation
+from featherlane.extension import bounded, instance, interval, one_of, rotation
+from featherlane.terrain import KINDS, Terrain
 
 SIGMA = 0.25  # an error of 0.5 m/s (rad/s) gets a reward of 1/e
 AHEAD, ASIDE = np.meshgrid(np.linspace(-0.4, 0.8, 5), np.linspace(-0.3, 0.3, 3))  # ground samples around the trunk [m]
@@ -37,8 +38,11 @@ class VelocityTask(RobotTask):
         command_time: least and greatest time until the next command [s].
         push: greatest change of the horizontal velocity by a push, in each direction [m/s]; 0: no pushes.
         push_time: least and greatest time until the next push [s].
-        terrain: kinds of ground, sampled for each episode: "flat", "rough", "waves", "steps"; () for a plane.
-        terrain_height: from the lowest to the highest point of the highest level of a kind [m].
+        terrain: kinds of ground of `featherlane.terrain`, sampled for each episode; () for a plane.
+        terrain_height: from the lowest to the highest point of the highest level of a kind [m], or such heights by
+            kind.
+        curriculum: whether a world begins at the lowest level of the terrain, rises by a level after an episode of at
+            least half the time limit without a fall, and descends after a fall; False: levels are sampled.
         terrain_seed: seed of the heights.
         start_noise: greatest initial deviation of joints from the rest posture [rad]; ten times that of velocities.
 
@@ -54,7 +58,8 @@ class VelocityTask(RobotTask):
     push: float = 0.0
     push_time: tuple[float, float] = (4.0, 8.0)
     terrain: tuple[str, ...] = ()
-    terrain_height: float = 0.1
+    terrain_height: float | Mapping[str, float] = 0.1
+    curriculum: bool = False
     terrain_seed: int = 0
     start_noise: float = 0.05
     camera_name: str | None = "track"
@@ -76,7 +81,14 @@ class VelocityTask(RobotTask):
         self.push = bounded("push", self.push, 0.0, 20.0)
         self.action_scale = bounded("action_scale", self.action_scale, 0.0, 10.0)
         self.start_noise = bounded("start_noise", self.start_noise, 0.0, 1.0)
-        self.terrain_height = bounded("terrain_height", self.terrain_height, 0.0, 2.0)
+        if isinstance(self.terrain_height, Mapping):
+            self.terrain_height = {
+                kind: bounded(f"terrain_height[{kind!r}]", height, 0.0, 2.0)
+                for kind, height in self.terrain_height.items()
+            }
+        else:
+            self.terrain_height = bounded("terrain_height", self.terrain_height, 0.0, 2.0)
+        instance("curriculum", self.curriculum, bool, "True or False")
         given = (self.terrain,) if isinstance(self.terrain, str) else tuple(self.terrain)
         self.terrain = tuple(one_of("terrain", kind, KINDS) for kind in given)
         self.ground = Terrain(self.terrain, self.terrain_height, self.terrain_seed) if self.terrain else None
@@ -94,7 +106,7 @@ class VelocityTask(RobotTask):
         self.posture_share = np.ones(model.nq - ROOT)  # weight of each joint in the posture cost
         self.soles = np.array([model.site(name).id for name in self.feet])
         self.command = np.zeros((n, 3))
-        self.tile = np.zeros(n, np.int64)
+        self.tile, self.level = np.zeros((2, n), np.int64)
         self.next_command, self.next_push = np.zeros((2, n), np.int64)  # steps
         # ranges of the values that a reset, a command and a push sample
         noise, spin = (-self.start_noise, self.start_noise), (-10 * self.start_noise, 10 * self.start_noise)
@@ -103,8 +115,8 @@ class VelocityTask(RobotTask):
         self.push_range = np.transpose([(-self.push, self.push)] * 2 + [self.push_time])
         self.stands, self.air_time = np.ones((n, len(self.feet)), bool), np.zeros((n, len(self.feet)))
 
-    def targets(self, worlds: Batch, at: Any) -> np.ndarray:
-        return self.rest[self.driven] + self.action_scale * self.action[at]
+    def targets(self, worlds: Batch, ids: np.ndarray) -> np.ndarray:
+        return self.rest[self.driven] + self.action_scale * self.action[ids]
 
     # ---- observation ----------------------------------------------------------------------------------------------
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
@@ -170,10 +182,9 @@ class VelocityTask(RobotTask):
         return self.failed
 
     # ---- commands, pushes, reset ------------------------------------------------------------------------------------
-    def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
+    def proceed(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         super().proceed(worlds, ids, random)
-        at: Any = slice(None) if ids is None else ids
-        self.air_time[at] = np.where(self.stands[at], 0.0, self.air_time[at] + self.dt)
+        self.air_time[ids] = np.where(self.stands[ids], 0.0, self.air_time[ids] + self.dt)
         # in worlds that were just reset, nothing is due
         self.draw_commands(np.flatnonzero(self.steps >= self.next_command), random)
         if self.push > 0.0:
@@ -183,9 +194,9 @@ class VelocityTask(RobotTask):
                 worlds.qvel[due, :2] += drawn[:, :2]
                 self.next_push[due] = self.after(due, drawn[:, 2])
         if self.ground is not None:
-            place = worlds.qpos[at, :2]
-            self.ground.put_back(place, self.tile[at])
-            worlds.qpos[at, :2] = place
+            place = worlds.qpos[ids, :2]
+            self.ground.put_back(place, self.tile[ids])
+            worlds.qpos[ids, :2] = place
 
     def after(self, ids: np.ndarray, seconds: np.ndarray) -> np.ndarray:
         """Returns the step number of the worlds `ids` some seconds from now."""
@@ -206,7 +217,7 @@ class VelocityTask(RobotTask):
         qpos[:, ROOT:] += drawn[:, :joints]
         qpos[:, 3:ROOT] = rotation.about_z(drawn[:, -1])
         if self.ground is not None:
-            self.tile[ids] = random.integers(ids, 0, len(self.terrain) * LEVELS, 1)[:, 0]
+            self.tile[ids] = self.draw_tiles(self.ground, ids, random)
             at = self.ground.centres[self.tile[ids]] + random.uniform(ids, -3.0, 3.0, 2)
             qpos[:, :2] = at
             qpos[:, 2] += self.highest_about(at)
@@ -215,6 +226,19 @@ class VelocityTask(RobotTask):
         self.air_time[ids] = 0.0
         self.draw_commands(ids, random)
         self.next_push[ids] = self.after(ids, random.uniform(ids, *self.push_time, 1)[:, 0])
+
+    def draw_tiles(self, ground: Terrain, ids: np.ndarray, random: RandomStreams) -> np.ndarray:
+        """Samples tiles of the ground for the worlds `ids`, of their levels with a curriculum."""
+        if not self.curriculum:
+            return random.integers(ids, 0, len(ground.centres), 1)[:, 0]
+        return ground.tile(random.integers(ids, 0, len(self.terrain), 1)[:, 0], self.level[ids])
+
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
+        if self.ground is not None and self.curriculum:
+            fell = self.failed[ids] & (self.steps[ids] > 0)
+            rises = ~self.failed[ids] & (2 * self.steps[ids] >= self.limit)
+            self.level[ids] = np.clip(self.level[ids] + rises - fell, 0, self.ground.levels - 1)
+        super().start(worlds, ids, random)
 
     def highest_about(self, at: np.ndarray) -> np.ndarray:
         """Returns the highest ground around positions (n, 2), so that no foot starts in it, (n,) [m]."""

@@ -79,14 +79,13 @@ class RobotTask(Task):
     def action_space(self, worlds: Batch) -> tuple[np.ndarray, np.ndarray]:
         return -np.ones(worlds.model.nu), np.ones(worlds.model.nu)
 
-    def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray | None) -> None:
-        at: Any = slice(None) if ids is None else ids
-        self.last_action[at] = self.action[at]
-        self.action[at] = np.clip(actions[at], -1.0, 1.0)
-        worlds.ctrl[at] = np.clip(self.targets(worlds, at), self.low, self.high)
+    def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray) -> None:
+        self.last_action[ids] = self.action[ids]
+        self.action[ids] = np.clip(actions, -1.0, 1.0)
+        worlds.ctrl[ids] = np.clip(self.targets(worlds, ids), self.low, self.high)
 
-    def targets(self, worlds: Batch, at: Any) -> np.ndarray:
-        """Returns target angles for the servos of the worlds `at`, from `action`, (n, nu) [rad]."""
+    def targets(self, worlds: Batch, ids: np.ndarray) -> np.ndarray:
+        """Returns target angles for the servos of the worlds `ids`, from `action`, (len(ids), nu) [rad]."""
         raise MissingMethodError(f"{type(self).__name__} does not define targets()")
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
@@ -96,8 +95,8 @@ class RobotTask(Task):
         """Returns the reward terms without their weights, (n,) each."""
         raise MissingMethodError(f"{type(self).__name__} does not define terms()")
 
-    def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
-        self.steps[slice(None) if ids is None else ids] += 1
+    def proceed(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
+        self.steps[ids] += 1
 
     def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         self.random_model.draw(ids, random)

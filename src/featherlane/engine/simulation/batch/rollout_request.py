@@ -77,7 +77,7 @@ class RolloutRequest:
         for camera in self.cameras:
             empty = self.batch.render(camera, ids=[])  # checks the camera
             for output in camera.names:
-                name, image = f"{camera.camera}/{output}", getattr(empty, output)
+                name, image = f"{camera.label}/{output}", getattr(empty, output)
                 if name in self.images:
                     raise ModelError(f"record: got two images {name!r}, allowed is one of each camera and output")
                 shape = (*self.lead, *image.shape[1:])
@@ -118,4 +118,4 @@ class RolloutRequest:
             for camera in self.cameras:
                 images = self.batch.render(camera, ids=self.chosen)
                 for output in camera.names:
-                    self.images[f"{camera.camera}/{output}"][:, k] = getattr(images, output)
+                    self.images[f"{camera.label}/{output}"][:, k] = getattr(images, output)

@@ -72,7 +72,7 @@ class Sensing:
 
     def render(
         self,
-        camera: int | str | Camera,
+        camera: int | str | Mapping[str, Any] | Camera,
         *,
         width: int | None = None,
         height: int | None = None,
@@ -89,7 +89,8 @@ class Sensing:
         of 0 are invisible.  Colours come from the materials, textures and lights of `model.mj_model`.
 
         Args:
-            camera: name or number; or a `Camera`, which has all options and also noise and colours of geoms by world.
+            camera: name or number; a free camera, see `Camera`; or a `Camera`, which has all options and also noise and
+                colours of geoms by world.
             width, height: size of the images [pixels].
             output: names of the images: `depth`, `segmentation`, `normal`, `rgb`.
             ids: the worlds; None for all.

@@ -6,9 +6,9 @@ The record p of the kernel is CAMERA below; `CameraImages` sets its sizes and ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,10 +19,11 @@ from featherlane.engine.collision.rays.ray_shape import FAR
 from featherlane.engine.dynamics.body.com import com_pos
 from featherlane.engine.dynamics.body.kinematics import frames, kinematics
 from featherlane.engine.lanes import Field, Layout
-from featherlane.engine.model.arguments import several_of, whole_argument
-from featherlane.engine.model.assignment import real_number
+from featherlane.engine.model.arguments import bounded, one_of, several_of, whole_argument
+from featherlane.engine.model.assignment import broadcast_reals, real_number
 from featherlane.engine.model.model import Model
-from featherlane.engine.sensor.camera import cameras, image_ray
+from featherlane.engine.model.names import index_of
+from featherlane.engine.sensor.camera import cameras, image_ray, place_camera
 from featherlane.engine.sensor.image import choose_geoms
 from featherlane.engine.sensor.shading import shade, store_light_frames
 from featherlane.engine.simulation.query.depth_noise import DepthNoise
@@ -39,6 +40,7 @@ OUTPUTS = {  # name: field, type of a pixel, shape of a pixel
     "rgb": ("rgb", np.uint8, (3,)),
 }
 VISIBLE = (1, 1, 1, 0, 0, 0)  # groups of geoms that MuJoCo's visualizer shows by default
+ATTRIBUTES = ("lookat", "distance", "azimuth", "elevation", "fovy", "trackbodyid")  # attributes of a free camera
 BLOCK = 4  # packets of pixels side by side, and rows of them, for which the geoms near their rays are listed
 
 
@@ -64,7 +66,9 @@ class Camera:
     """Describes images of one of the model's cameras, for `Batch.render` and for `record` of rollouts.
 
     Args:
-        camera: name or number.
+        camera: name or number; or a free camera, which is not in the model, as a dict of `lookat` (3,) [m], `distance`
+            [m], `azimuth`, `elevation`, `fovy` [degree] and `trackbodyid`, a body by name or number, at whose subtree's
+            centre of mass it looks in place of `lookat`; what is not given is as in MuJoCo's free camera.
         width, height: size of the images [pixels].
         output: names of the images: `depth`, `segmentation`, `normal`, `rgb`.
         geomgroup, near, far: as for `Batch.render`.
@@ -77,7 +81,7 @@ class Camera:
         ModelError: an unknown output or a size that is not positive.
     """
 
-    camera: int | str
+    camera: int | str | Mapping[str, Any]
     _: KW_ONLY
     width: int
     height: int
@@ -90,10 +94,17 @@ class Camera:
 
     def __post_init__(self):
         several_of("output", self.output, OUTPUTS)
+        for name in self.camera if isinstance(self.camera, Mapping) else ():
+            one_of("camera", name, ATTRIBUTES)
         whole_argument("height", self.height, 1)
         whole_argument("width", self.width, 1)
         if not (self.noise is None or isinstance(self.noise, DepthNoise)):
             raise ModelError(f"noise: got {type(self.noise).__name__}, allowed are DepthNoise and None")
+
+    @property
+    def label(self) -> str:
+        """Returns the camera's name or number as text; "free" for a free camera."""
+        return "free" if isinstance(self.camera, Mapping) else str(self.camera)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -119,7 +130,8 @@ class Camera:
 CAMERA = Layout(
     "Camera",
     (
-        Field("camera", "size", doc="index of the camera"),
+        Field("camera", "size", doc="index of the camera; -1: the free one"),
+        Field("tracked", "size", doc="body that the free camera follows; -1: none"),
         Field("image_width", "size", doc="pixels of a row"),
         Field("image_height", "size", doc="rows"),
         Field("packet_width", "size", doc="columns of the pixels in the lanes of a tile"),
@@ -148,27 +160,29 @@ CAMERA = Layout(
 def camera_tiles(m, d, b, p, thread, tile):
     """Computes the frames of the world in all lanes of a tile, then nstep packets of pixels, block by block.
 
-    Reads:  the rows that the transfers of b bring in; the sizes of p, camera.clip, camera.ncandidate, camera.candidate.
-    Writes: those that they take back; depth, rgb, light_frame, camera.occluder, active, recall_address, tree_settled,
-            ray.*, and all else of this thread's workspace.
+    Reads:  the rows that the transfers of b bring in; the sizes of p, camera.clip, camera.ncandidate, camera.candidate,
+            camera.free.
+    Writes: those that they take back; depth, rgb, light_frame, camera.xpos, camera.xmat, camera.occluder, active,
+            recall_address, tree_settled, ray.*, and all else of this thread's workspace.
     """
     kinematics(m, d)
     frames(m, d)
     com_pos(m, d)
     cameras(m, d)
+    place_camera(m, d, p.camera, p.tracked)
     if p.coloured:
         store_light_frames(m, d, p)
     # address of the colours of this world: float64, 8 bytes each
     colours = p.colours + 8 * p.colour_stride * (b.call_position[tile * width(b)] // p.number)
     i, near, far = p.camera, d.camera.clip[0], d.camera.clip[1]
-    R, size = d.cam_xmat[i], (p.image_width, p.image_height)
+    R, size = d.camera.xmat[0], (p.image_width, p.image_height)
     # a packet is packet_width pixels wide, one per lane, row by row; a block is block_width packets wide
     lane = 1.0 * lane_index(d)
     row_of_lane = floor((lane + 0.5) / p.packet_width)
     column_of_lane = lane - p.packet_width * row_of_lane
     wide, high, n = p.packet_width, width(d) // p.packet_width, p.block_width * p.block_height
     # nonfinite is added to each pixel: 0, or NaN if a pose is not finite
-    nonfinite = dot(d.cam_xpos[i], R.rows[0])
+    nonfinite = dot(d.camera.xpos[0], R.rows[0])
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]
         nonfinite = nonfinite + (dot(d.geom_xpos[g], R.rows[1]) + d.geom_xmat[g].zz)
@@ -205,6 +219,45 @@ def camera_tiles(m, d, b, p, thread, tile):
     d.ray.culls[0] = 0
 
 
+# ---- free camera -----------------------------------------------------------------------------------------------------
+class FreeCamera(NamedTuple):
+    """A camera that is not in the model.
+
+    Attributes:
+        values: position [m], rotation matrix by rows, vertical field of view [degree], (13,).
+        tracked: body to whose subtree's com the position is relative; -1: none.
+    """
+
+    values: np.ndarray
+    tracked: int
+
+
+def free_camera(model: Model, given: Mapping[str, Any]) -> FreeCamera:
+    """Returns a free camera of attributes by name.
+
+    Raises:
+        ModelError: a value out of range.
+        UnknownNameError: an unknown body.
+
+    Source: MuJoCo mjv_defaultFreeCamera, mjv_cameraFrame, mjv_updateCamera (a tracking camera looks at the subtree's
+        com, at once).
+    """
+    mj = model.mj_model
+    look, tracked = broadcast_reals("camera: lookat", given.get("lookat", mj.stat.center), (3,)), -1
+    if "trackbodyid" in given and given["trackbodyid"] != -1:
+        look, tracked = np.zeros(3), index_of(model, "body", given["trackbodyid"])
+    distance = bounded("camera: distance", given.get("distance", 1.5 * mj.stat.extent), 0.0)
+    azimuth, elevation = (
+        np.radians(bounded(f"camera: {name}", given.get(name, getattr(mj.vis.global_, name))))
+        for name in ATTRIBUTES[2:4]
+    )
+    fovy = bounded("camera: fovy", given.get("fovy", mj.vis.global_.fovy), 0.0, 180.0, above=True)
+    c, s, up, down = np.cos(azimuth), np.sin(azimuth), np.cos(elevation), np.sin(elevation)
+    forward = np.array([up * c, up * s, down])
+    axes = np.stack([[s, -c, 0.0], [-down * c, -down * s, up], -forward], axis=1)  # right, up, backwards
+    return FreeCamera(np.concatenate([look - distance * forward, axes.ravel(), [fovy]]), tracked)
+
+
 # ---- arguments -------------------------------------------------------------------------------------------------------
 def clip_distances(model: Model, near: float | None, far: float | None) -> tuple[float, float]:
     """Returns the distances of the near and the far plane [m]; None: the model's."""
@@ -222,7 +275,7 @@ def empty_images(names: Sequence[str], nworld: int, size: tuple[int, int]) -> di
     return {name: np.empty((nworld, *size, *OUTPUTS[name][2]), OUTPUTS[name][1]) for name in names}
 
 
-NO_APPEARANCE = [field.name for field in CAMERA.fields if field.kind == "size"][9:]
+NO_APPEARANCE = [field.name for field in CAMERA.fields if field.kind == "size"][10:]
 
 
 class CameraImages(Query):
@@ -235,18 +288,17 @@ class CameraImages(Query):
         nworld: worlds.
         dtype: float64 or float32.
         lanes: worlds of a tile.
-        camera: index of the camera.
+        camera: index of the camera; -1: the free one.
         size: (height, width) of the image.
         outputs: names of the images, of `OUTPUTS`.
-        geomgroup: as for `Batch.render`.
-        clip: distances of the near and the far plane [m].
+        view: geom groups as for `Batch.render`, distances of the near and the far plane [m], and the free camera.
         appearance: of an image `rgb`, else None; its first world is the first of the call.
     """
 
     loop, fills_lanes = camera_tiles, True
 
     def __init__(self, model: Model, nworld: int, dtype, lanes: int, camera: int, size, outputs, view, appearance=None):
-        geomgroup, clip = view
+        geomgroup, clip, free = view
         geoms, self.size, self.outputs = hit_geoms(model, geomgroup, True), size, outputs
         self.shared = {
             "camera.candidate": geoms,
@@ -254,6 +306,7 @@ class CameraImages(Query):
             "camera.occluder": geoms[0] if len(geoms) else 0,
             "ray.cutoff": FAR,
             "camera.clip": np.array(clip),
+            "camera.free": np.zeros(13) if free is None else free.values,
         }
         wide = min(lanes, 4)
         self.packet = lanes // wide, wide
@@ -265,6 +318,7 @@ class CameraImages(Query):
         self.taken = {field: np.empty((nworld, self.number, *shape), dtype) for field, shape in outputs}
         self.sizes = {
             "camera": camera,
+            "tracked": -1 if free is None else free.tracked,
             "image_width": size[1],
             "image_height": size[0],
             "packet_width": wide,

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from featherlane.engine.model.names import index_of
 from featherlane.engine.simulation.query.appearance import Appearance
-from featherlane.engine.simulation.query.camera import Camera, CameraImages, Images, clip_distances, empty_images
+from featherlane.engine.simulation.query.camera import (
+    Camera,
+    CameraImages,
+    Images,
+    clip_distances,
+    empty_images,
+    free_camera,
+)
 from featherlane.engine.simulation.query.ray import check_geoms
 from featherlane.errors import ModelError, NonFiniteWarning, few
 
@@ -18,7 +25,9 @@ PIXELS = 1 << 22  # of a call: images of more worlds are computed one part after
 NAMED = 5  # worlds that a warning names
 
 
-def camera_of(camera: int | str | Camera, width: int | None, height: int | None, **options: Any) -> Camera:
+def camera_of(
+    camera: int | str | Mapping[str, Any] | Camera, width: int | None, height: int | None, **options: Any
+) -> Camera:
     """Returns the `Camera` of the arguments of `Batch.render`; `options` are output, geomgroup, near and far.
 
     Raises:
@@ -40,7 +49,8 @@ def images_of(batch: Any, camera: Camera, chosen: np.ndarray) -> tuple[Images, l
         ModelError, UnknownNameError, UnsupportedFeatureError, MemoryError: as `Batch.render` does.
     """
     model, size, noise = batch.model, camera.size, camera.noise
-    index = index_of(model, "camera", camera.camera)
+    free = free_camera(model, camera.camera) if isinstance(camera.camera, Mapping) else None
+    index = -1 if isinstance(camera.camera, Mapping) else index_of(model, "camera", camera.camera)
     check_geoms(model, camera.geomgroup, True)
     clip = clip_distances(model, camera.near, camera.far)
     field = lambda name: batch.arrays.expanded.shared_or_own(name, chosen)  # noqa: E731
@@ -50,7 +60,7 @@ def images_of(batch: Any, camera: Camera, chosen: np.ndarray) -> tuple[Images, l
     each = max(1, PIXELS // int(np.prod(size)))
     for first in range(0, len(chosen), each):
         part, worlds = slice(first, first + each), chosen[first : first + each]
-        view, tables = (camera.geomgroup, clip), look and look.sizes_of(first)
+        view, tables = (camera.geomgroup, clip, free), look and look.sizes_of(first)
         query = CameraImages(model, len(worlds), batch.dtype, batch.width, index, size, camera.names, view, tables)
         for name, image in batch.query(query, worlds).items():
             if name == "rgb":
@@ -67,7 +77,7 @@ def warn_of_black(camera: Camera, worlds: Sequence[int]) -> None:
     """Warns the caller's caller of worlds whose colours could not be computed."""
     if worlds:
         warnings.warn(
-            f"camera {camera.camera!r}: the images rgb of worlds {few(worlds, NAMED)} are black, "
+            f"camera {camera.label!r}: the images rgb of worlds {few(worlds, NAMED)} are black, "
             "since poses in them are not finite",
             NonFiniteWarning,
             stacklevel=3,

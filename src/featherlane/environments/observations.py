@@ -1,0 +1,177 @@
+"""Observations of the worlds of a task: groups of named parts, noise and images, and their spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from featherlane.environments.images import ObservedImages
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.environments.task import Task
+from featherlane.errors import ModelError
+from featherlane.extension import as_real_array, instance, one_of
+
+STATE = "state"  # name of the observed numbers without groups, next to images
+
+
+class Observations:
+    """Computes the observations of all worlds.
+
+    Args:
+        task, batch, random: those of the environment.
+        copy: True: each observation is a new array.  False: two buffers in turn.
+
+    Attributes:
+        task, batch, random: as above.
+        images: images of the task's cameras; None: no cameras.
+        grouped: whether the task returns groups of parts.
+        noisy: whether the task defines `observation_noise`.
+        noise: noise of the last observations by group.
+        space: space of a world's observation.
+
+    Raises:
+        ModelError: functions of the task that return other types, names or shapes; a group without parts.
+    """
+
+    def __init__(self, task: Task, batch: Any, random: RandomStreams, copy: bool):
+        self.task, self.batch, self.random = task, batch, random
+        images = ObservedImages(batch, task.cameras)
+        self.images = images if images.cameras else None
+        groups = grouped(task.observation(batch))
+        self.grouped = "" not in groups
+        for group, parts in groups.items():
+            if not parts and (self.grouped or self.images is None):
+                raise ModelError(f"observation: got no parts{f' in group {group!r}' * bool(group)}, allowed are some")
+        self.groups: dict[str, dict[str, slice]] = {name: {} for name in groups}  # columns of each part
+        columns = self._parts()
+        for group, parts in groups.items() if columns else ():
+            ends = np.cumsum([part.shape[1] for part in columns[group or STATE]]).tolist()
+            places = zip(parts, [0, *ends], ends, strict=False)
+            self.groups[group] = {"": slice(0, ends[-1])} | {name: slice(a, b) for name, a, b in places}
+        shapes = {name: (batch.nworld, sum(part.shape[1] for part in parts)) for name, parts in columns.items()}
+        self._buffers = [
+            {name: np.empty(shape, batch.dtype) for name, shape in shapes.items()} for _ in range(0 if copy else 2)
+        ]
+        self.noisy = getattr(task.observation_noise, "__func__", None) is not Task.observation_noise
+        self.noise = {name: np.zeros(shape, batch.dtype) for name, shape in shapes.items() if self.noisy}
+        if self.noisy:
+            self._sample_noise(np.zeros(0, np.int64))  # checks names and widths, and samples nothing
+        spaces = {name: gym.spaces.Box(-np.inf, np.inf, shape[1:], batch.dtype) for name, shape in shapes.items()}
+        pictures = self.images.spaces() if self.images else {}
+        if clash := sorted(spaces.keys() & pictures):
+            raise ModelError(f"observation: got the group {clash[0]!r}, allowed are names that no image has")
+        self.space = gym.spaces.Dict(spaces | pictures) if self.grouped or self.images else spaces[STATE]
+
+    def observe(self, ids: np.ndarray | None = None, out: Any = None) -> Any:
+        """Returns the observations of all worlds, (n, k), or a dict of arrays by group and image.
+
+        Args:
+            ids: worlds that moved or were reset since the last call; None for all.  The other worlds keep their noise,
+                and with `out` their images.
+            out: observations to overwrite; None: new ones, or the next buffer.
+        """
+        groups = self._parts()
+        if self.noisy:
+            self._sample_noise(np.arange(self.batch.nworld) if ids is None else ids)
+        into = out if isinstance(out, dict) else {STATE: out}
+        if out is None and self._buffers:
+            self._buffers.reverse()
+            into = self._buffers[0]
+        found = {name: self._joined(name, parts, into.get(name)) for name, parts in groups.items()}
+        if not self.images:
+            return found if self.grouped else found[STATE]
+        if out is None:
+            return found | self.images.of()
+        for name, images in self.images.of(ids).items():
+            out[name][slice(None) if ids is None else ids] = images
+        return out | found
+
+    @property
+    def width(self) -> int:
+        """Returns the length of an observation without groups and images."""
+        return self.groups[""][""].stop
+
+    def numbers(self) -> np.ndarray:
+        """Returns the present observations without groups and images in a new array (n, k)."""
+        return self._joined(STATE, self._parts()[STATE], None)
+
+    def _parts(self) -> dict[str, list[np.ndarray]]:
+        """Returns the parts (n, k) of each group; the group is `STATE` if the task returns no groups."""
+        values = self.task.observation(self.batch)
+        if not self.grouped:
+            parts = [self._columns(name, part) for name, part in named(values).items()]
+            return {STATE: parts} if parts else {}
+        groups = grouped(values)
+        if groups.keys() != self.groups.keys():
+            raise ModelError(f"observation: got the groups {list(groups)}, allowed are {list(self.groups)} as before")
+        return {
+            group: [self._columns(f"{group}/{name}", part) for name, part in parts.items()]
+            for group, parts in groups.items()
+        }
+
+    def _columns(self, name: str, values: Any) -> np.ndarray:
+        """Checks a part of the observation and returns it as (n, k)."""
+        n = self.batch.nworld
+        what, allowed = f"observation{f' {name!r}' * bool(name)}", f"is an array ({n}, k) of numbers"
+        part = as_real_array(what, values, allowed)
+        if part.ndim < 2 or len(part) != n or (part.ndim > 2 and not name):
+            raise ModelError(f"{what}: got shape {part.shape}, allowed {allowed}")
+        return part.reshape(n, -1)
+
+    def _joined(self, name: str, parts: list[np.ndarray], out: np.ndarray | None) -> np.ndarray:
+        """Returns the parts of a group in one array (n, k), with noise."""
+        if len(parts) == 1 and out is None:
+            rows = parts[0].astype(self.batch.dtype)
+        elif out is None:
+            rows = np.concatenate(parts, axis=1, dtype=self.batch.dtype, casting="unsafe")
+        else:
+            rows = np.concatenate(parts, axis=1, out=out, casting="unsafe")
+        if self.noisy:
+            rows += self.noise[name]
+        return rows
+
+    def _sample_noise(self, ids: np.ndarray) -> None:
+        """Samples the noise of the worlds `ids`.
+
+        Raises:
+            ModelError: an unknown group or part, or an array of another shape.
+        """
+        for rows in self.noise.values():
+            rows[ids] = 0.0
+        given: Any = self.task.observation_noise(self.batch, ids, self.random)
+        if self.grouped:
+            instance("observation_noise", given, Mapping, "a dict by group")
+        for group, values in given.items() if self.grouped else [("", given)]:
+            columns = self.groups[one_of("observation_noise: group", group, self.groups)]
+            rows = self.noise[group or STATE]
+            for name, part in named(values).items():
+                at = columns[one_of("observation_noise: part", name, columns)]
+                shape = (len(ids), at.stop - at.start)
+                what = f"observation_noise {name!r}" if name else "observation_noise"
+                noise = as_real_array(what, part, f"is an array {shape} of numbers")
+                if noise.ndim < 2 or (len(noise), int(np.prod(noise.shape[1:]))) != shape:
+                    raise ModelError(f"{what}: got shape {noise.shape}, allowed is {shape}")
+                rows[ids, at] = noise.reshape(shape)
+
+
+def named(values: Any) -> Mapping[str, Any]:
+    """Returns parts by name; an array is the part ""."""
+    return values if type(values) is dict or isinstance(values, Mapping) else {"": values}
+
+
+def grouped(values: Any) -> Mapping[str, Mapping[str, Any]]:
+    """Returns the parts of an observation by group; without groups they are in the group "".
+
+    Raises:
+        ModelError: groups (dicts of parts) and parts.
+    """
+    parts = named(values)
+    others = [name for name, part in parts.items() if not isinstance(part, Mapping)]
+    if len(others) == len(parts):
+        return {"": parts}
+    if others:
+        raise ModelError(f"observation: got groups and the part {others[0]!r}, allowed are groups only or parts only")
+    return parts
