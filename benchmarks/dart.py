@@ -23,8 +23,8 @@ def folder() -> Path:
         Unreachable: it is neither in the cache nor to be had from the package index.
     """
     place = cache_folder() / f"dartpy-{VERSION}-cp{sys.version_info[0]}{sys.version_info[1]}"
-    if not scaled.exists():
-        part = scaled.with_suffix(".part")
+    if not place.exists():
+        part = place.with_suffix(".part")
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
         result = subprocess.run([*command, f"--dest={part}", f"dartpy=={VERSION}"], capture_output=True, text=True)
         if result.returncode:

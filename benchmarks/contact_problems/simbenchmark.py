@@ -149,9 +149,9 @@ def bouncing(variant: str, timestep: float, seconds: float = 20.0) -> Result:
 def cube_of_balls(height: float) -> str:
     """6 x 6 x 6 balls 0.21 m apart, each moved by up to 1 mm."""
     place = 0.21 * np.stack(np.meshgrid(*[np.arange(6)] * 3, indexing="ij"), -1).reshape(-1, 3)
-    place += 0.001 * np.random.default_rng(42).uniform(size=scaled.shape) + (0.0, 0.0, height)
+    place += 0.001 * np.random.default_rng(42).uniform(size=place.shape) + (0.0, 0.0, height)
     return "".join(
-        f'<body pos="{x} {y} {z}"><freejoint/><geom size=".1" mass="10"/></body>' for x, y, z in scaled.tolist()
+        f'<body pos="{x} {y} {z}"><freejoint/><geom size=".1" mass="10"/></body>' for x, y, z in place.tolist()
     )
 
 

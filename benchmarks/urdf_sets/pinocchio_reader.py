@@ -27,7 +27,7 @@ def robot(path: str) -> dict:
     for k in range(1, model.njoints):
         joint, place = model.joints[k], data.oMi[k]
         columns = pin.getJointJacobian(model, data, k, pin.LOCAL_WORLD_ALIGNED)[:, joint.idx_v : joint.idx_v + joint.nv]
-        inertia = scaled.act(model.inertias[k])
+        inertia = place.act(model.inertias[k])
         limits = None
         if joint.nq == joint.nv == 1:
             limits = [model.lowerPositionLimit[joint.idx_q], model.upperPositionLimit[joint.idx_q]]
@@ -35,7 +35,7 @@ def robot(path: str) -> dict:
             {
                 "name": model.names[k],
                 "links": links.get(k, []),
-                "anchor": scaled.translation.tolist(),
+                "anchor": place.translation.tolist(),
                 "columns": columns.T.tolist(),
                 "mass": inertia.mass,
                 "com": inertia.lever.tolist(),
