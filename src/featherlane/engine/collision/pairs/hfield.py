@@ -24,7 +24,7 @@ Source: the surface, its triangles and the base are those of MuJoCo's mjc_Convex
 
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.broad.heights import sample_height
-from featherlane.engine.collision.convex.support import look_from_first
+from featherlane.engine.collision.convex.support import look_from_first, unit_axis
 from featherlane.engine.collision.pairs.hfield_contacts import NO_SPARE, add_spare
 from featherlane.engine.collision.pairs.hfield_faces import (
     FACES,
@@ -32,7 +32,7 @@ from featherlane.engine.collision.pairs.hfield_faces import (
     collide_triangle,
     is_outside,
 )
-from featherlane.engine.collision.pairs.hfield_grid import cells_between, triangle_corner
+from featherlane.engine.collision.pairs.hfield_grid import cells_between, set_cell, triangle_corner
 from featherlane.engine.collision.pairs.hfield_plane import farthest_along
 from featherlane.engine.collision.pairs.hfield_ridges import collide_outer_edge, collide_ridges
 
@@ -43,13 +43,13 @@ def set_extent(m1, d1):
 
     A negative limit does not reduce the box: what is deep in the ground may be at the shape's side.
     """
-    one = 1.0 + 0.0 * d1.shapes.limit[0]
-    zero = 0.0 * one
     limit = fmax(d1.shapes.limit[0], 0.0)
-    x, y, z = Vec3(one, zero, zero), Vec3(zero, one, zero), Vec3(zero, zero, one)
-    low = Vec3(farthest_along(m1, d1, -x), farthest_along(m1, d1, -y), farthest_along(m1, d1, -z))
-    high = Vec3(farthest_along(m1, d1, x), farthest_along(m1, d1, y), farthest_along(m1, d1, z))
-    d1.relief.low[0] = Vec3(-low[k] - limit for k in range(3))
+    high = Vec3(farthest_along(m1, d1, unit_axis(k, 1.0)) for k in range(3))
+    # all shapes but hulls are symmetric about their centres
+    low = 2.0 * d1.shapes.pos[1] - high
+    if d1.shapes.type[1] == MESH:
+        low = Vec3(-farthest_along(m1, d1, unit_axis(k, -1.0)) for k in range(3))
+    d1.relief.low[0] = Vec3(low[k] - limit for k in range(3))
     d1.relief.high[0] = Vec3(high[k] + limit for k in range(3))
 
 
@@ -144,6 +144,7 @@ def surface_contacts(m1, d1):
     d1.relief.count[0], d1.relief.full[0] = 0, 0
     d1.relief.spare_low[0] = NO_SPARE
     to_field_frame(d1)
+    set_cell(m1, d1, field)
     set_extent(m1, d1)
     if not is_off_field(m1, d1, field):
         rows, columns = cells_under(m1, d1, field, reach_of_feet(m1, d1, field))
