@@ -10,8 +10,9 @@ the ends is the edge's *fold*: negative on a ridge, positive in a valley, 0 if t
 An edge at the border has one triangle; its other side is a wall.
 
 The heights are float32 numbers in MuJoCo's model.  A fold of at most FLAT times the elevation is rounding.
-m1 and d1 are the model and the data of one world; relief.cell has the sides of a cell.  The field has hfield_nrow rows of hfield_ncol samples from 0 to 1; hfield_size is (half
-side along x, half side along y, height of the sample value 1, depth of the base) [m].
+m1 and d1 are the model and the data of one world; relief.cell has the sides of a cell.  The field has hfield_nrow rows
+of hfield_ncol samples from 0 to 1; hfield_size is (half side along x, half side along y, height of the sample value 1,
+depth of the base) [m].
 """
 
 from featherlane.engine.prelude import *

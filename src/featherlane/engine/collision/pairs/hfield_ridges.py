@@ -225,10 +225,8 @@ def collide_ridge(m1, d1, field, r, c, direction, count):
 
 
 @kernel
-def may_touch(m1, d1, field, r, c, direction):
+def may_touch(d1, start, end):
     """Returns whether an edge meets the shape's bounding box relief.low, relief.high, or passes above it."""
-    rows, columns = edge_step(direction)
-    start, end = sample_point(m1, d1, field, r, c), sample_point(m1, d1, field, r + rows, c + columns)
     low, high = d1.relief.low[0], d1.relief.high[0]
     return (
         (start[2] >= low[2] or end[2] >= low[2])
@@ -251,28 +249,28 @@ def joins_next(m1, field, r, c, direction):
 
 
 @kernel
-def collide_edge(m1, d1, field, r, c, direction, rows, columns):
+def collide_edge(m1, d1, field, start, r, c, direction, rows, columns):
     """Adds the contacts of the ridge of which an edge is the first that may touch the shape; other edges have none.
 
+    The edge may touch the shape, and is a ridge.
     The whole ridge is one: its contacts do not depend on the part of it that is under the shape.
+    start: the point of the first sample.
     rows, columns: (first, last) samples of the field under the shape.
     """
     step_r, step_c = edge_step(direction)
-    inside = r + step_r <= rows[1] and c + step_c <= columns[1]
-    if inside and may_touch(m1, d1, field, r, c, direction) and is_ridge(m1, field, r, c, direction):
-        first = True
-        if r - step_r >= rows[0] and c - step_c >= columns[0]:
-            first = not (
-                may_touch(m1, d1, field, r - step_r, c - step_c, direction)
-                and joins_next(m1, field, r - step_r, c - step_c, direction)
-            )
-        if first:
-            before, count = 0, 1
-            while joins_next(m1, field, r - (before + 1) * step_r, c - (before + 1) * step_c, direction):
-                before += 1
-            while joins_next(m1, field, r + (count - 1) * step_r, c + (count - 1) * step_c, direction):
-                count += 1
-            collide_ridge(m1, d1, field, r - before * step_r, c - before * step_c, direction, before + count)
+    first = True
+    if r - step_r >= rows[0] and c - step_c >= columns[0]:
+        first = not (
+            may_touch(d1, sample_point(m1, d1, field, r - step_r, c - step_c), start)
+            and joins_next(m1, field, r - step_r, c - step_c, direction)
+        )
+    if first:
+        before, count = 0, 1
+        while joins_next(m1, field, r - (before + 1) * step_r, c - (before + 1) * step_c, direction):
+            before += 1
+        while joins_next(m1, field, r + (count - 1) * step_r, c + (count - 1) * step_c, direction):
+            count += 1
+        collide_ridge(m1, d1, field, r - before * step_r, c - before * step_c, direction, before + count)
 
 
 # ---- peaks -----------------------------------------------------------------------------------------------------------
@@ -353,12 +351,15 @@ def collide_ridges(m1, d1, field, rows, columns):
 
     rows, columns: (first, end) of the cells under the shape; also first and last of their samples.
     """
-    low, high = d1.relief.low[0], d1.relief.high[0]
     for r in range(rows[0], rows[1] + 1):
         for c in range(columns[0], columns[1] + 1):
-            for direction in range(3):
-                collide_edge(m1, d1, field, r, c, direction, rows, columns)
-            x, y, z = sample_point(m1, d1, field, r, c)
-            inside = x >= low[0] and x <= high[0] and y >= low[1] and y <= high[1] and z >= low[2]
-            if inside and is_peak(m1, field, r, c):
+            start = sample_point(m1, d1, field, r, c)
+            for direction in unrolled(range(3)):
+                step_r, step_c = edge_step(direction)
+                inside = r + step_r <= rows[1] and c + step_c <= columns[1]
+                inside = inside and may_touch(d1, start, sample_point(m1, d1, field, r + step_r, c + step_c))
+                if inside and is_ridge(m1, field, r, c, direction):
+                    collide_edge(m1, d1, field, start, r, c, direction, rows, columns)
+            # may_touch: the sample as an edge of length 0
+            if may_touch(d1, start, start) and is_peak(m1, field, r, c):
                 collide_peak(m1, d1, field, r, c)
