@@ -5,8 +5,8 @@
     python benchmarks/terrain.py --only robots --before FOLDER/src --write
 
 The scenes take five minutes, the robots ten.  The commit above is the last one in which each prism of a height field is
-a convex shape with at most one contact point.  Each version runs in separate processes; for the robots, the two
-versions alternate.
+a convex shape with at most one contact point.  Each version runs in a separate process; for the robots, the rounds
+of the two versions alternate.
 """
 
 from __future__ import annotations
@@ -108,18 +108,29 @@ def add_ground(spec: mujoco.MjSpec, ground: str) -> None:
                 spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, size=[0.5, 0.5, 0.1], pos=[x, y, top - 0.1])
 
 
-def run(source: Path | None, *asked: str) -> dict:
-    """Returns what `terrain_scenes.py` prints with the version in a folder, None for this one."""
+def start(source: Path | None, *asked: str) -> subprocess.Popen[str]:
+    """Starts `terrain_scenes.py` with the version in a folder, None for this one."""
     paths = [str(Path(mujoco.__file__).parents[1]), str(source or ROOT / "src")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, str(SCENES), *asked]
-    found = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(found.stdout.splitlines()[-1])
+    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def answer(program: subprocess.Popen[str]) -> dict:
+    """Returns the next JSON object that a program prints, after a line of input.
+
+    Raises:
+        JSONDecodeError: the program has failed.
+    """
+    program.stdin.write("\n")
+    program.stdin.flush()
+    return json.loads(program.stdout.readline())
 
 
 def scene_table(before: Path) -> str:
     """Returns the table of the scenes: the expected value, MuJoCo, the earlier version and this one."""
-    theirs, old, new = run(None, "MuJoCo"), run(before, "featherlane"), run(None, "featherlane")
+    asked = ((None, "MuJoCo"), (before, "featherlane"), (None, "featherlane"))
+    theirs, old, new = [answer(start(source, engine)) for source, engine in asked]
     rows = [
         [name, expected, *(found.get(name, "") for found in (theirs, old, new))]
         for name, expected in terrain_scenes.EXPECTED.items()
@@ -135,11 +146,11 @@ def robot_table(before: Path, rounds: int) -> str:
             for ground in ("height field", "boxes"):
                 file = str(Path(folder) / "robot.mjb")
                 mujoco.mj_saveModel(robot(name, ground), file)
-                pairs = []
-                for k in range(rounds + 1):
-                    pairs.append([run(source, file, str(WORLDS)) for source in (before, None)])
-                    print(name, ground, k, *pairs[-1], file=sys.stderr)
-                pairs = pairs[1:]  # the first round compiles the kernels
+                programs = [start(source, file, str(WORLDS)) for source in (before, None)]
+                # the first round compiles the kernels
+                pairs = [[answer(program) for program in programs] for _ in range(rounds + 1)][1:]
+                for program in programs:
+                    program.communicate()
                 ratios = sorted(new["speed"] / old["speed"] for old, new in pairs)
                 speeds = [statistics.median(pair[side]["speed"] for pair in pairs) for side in (0, 1)]
                 contacts = [statistics.mean(pair[side]["contacts"] for pair in pairs) for side in (0, 1)]

@@ -1,9 +1,10 @@
 """Measures contact on height fields and deep contacts of one engine, as a program that every version can run.
 
     python benchmarks/contact_problems/terrain_scenes.py featherlane    or MuJoCo: prints the scenes of EXPECTED
-    python benchmarks/contact_problems/terrain_scenes.py FILE WORLDS    prints the speed of a robot on its ground
+    python benchmarks/contact_problems/terrain_scenes.py FILE WORLDS    prints speeds of a robot on its ground
 
-The output is one JSON object.  The program calls only functions that earlier versions have.
+Each line of the output is a JSON object.  For a robot, there is one for each line of the standard input.  The program
+calls only functions that earlier versions have.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
 
 import mujoco
 import numpy as np
@@ -249,14 +251,15 @@ def scenes(engine: str) -> dict[str, str]:
     return found
 
 
-def speed(file: str, worlds: int) -> dict[str, float]:
-    """Returns steps per second of one core and contacts per world of a robot with random controls, at many places."""
+def speeds(file: str, worlds: int) -> Iterator[dict[str, float]]:
+    """Yields steps per second of one core and contacts per world of a robot with random controls, at many places."""
     import featherlane as fl
 
     mj = mujoco.MjModel.from_binary_path(file)
     batch, home = fl.Batch(fl.load(mj), worlds, 1), mj.key_qpos[0].copy()
-    random, elapsed, steps, contacts = np.random.default_rng(0), 0.0, 0, []
-    for _ in range(4):
+    random = np.random.default_rng(0)
+    while True:
+        elapsed, steps, contacts = 0.0, 0, []
         batch.qpos[:], batch.qvel[:] = home, 0.0
         batch.qpos[:, :2] = random.uniform(-3.5, 3.5, (worlds, 2))
         batch.qpos[:, 2] += 0.06
@@ -268,8 +271,17 @@ def speed(file: str, worlds: int) -> dict[str, float]:
                 elapsed += time.process_time() - start
                 steps += 4 * worlds
                 contacts.append(float(np.mean(batch.ncon)))
-    return {"speed": steps / elapsed, "contacts": float(np.mean(contacts))}
+        yield {"speed": steps / elapsed, "contacts": float(np.mean(contacts))}
+
+
+def main() -> None:
+    """Prints the scenes of an engine, or one measurement of a robot for each line of the standard input."""
+    if len(sys.argv) == 2:
+        print(json.dumps(scenes(sys.argv[1])))
+        return
+    for _, found in zip(sys.stdin, speeds(sys.argv[1], int(sys.argv[2])), strict=False):
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":
-    print(json.dumps(scenes(sys.argv[1]) if len(sys.argv) == 2 else speed(sys.argv[1], int(sys.argv[2]))))
+    main()
