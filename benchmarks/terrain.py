@@ -171,10 +171,11 @@ def main() -> None:
     asked = parser.parse_args()
     if not (asked.before / "featherlane").is_dir():
         parser.error(f"--before: {asked.before} has no folder featherlane; give the folder src of a worktree")
+    written = origin().replace(str(asked.before), "FOLDER/src")
     if asked.only != "robots":
-        publish("terrain-scenes", f"{scene_table(asked.before)}\n\n{origin()}", asked.write)
+        publish("terrain-scenes", f"{scene_table(asked.before)}\n\n{written}", asked.write)
     if asked.only != "scenes":
-        publish("terrain-robots", f"{robot_table(asked.before, asked.rounds)}\n\n{origin()}", asked.write)
+        publish("terrain-robots", f"{robot_table(asked.before, asked.rounds)}\n\n{written}", asked.write)
 
 
 if __name__ == "__main__":
