@@ -53,7 +53,7 @@ from featherlane.engine.collision.pairs.primitive import capsule_segments
 
 PARALLEL = 1e-9  # sine of the angle by which a direction may be beyond a side's normal by rounding
 ACROSS = 1e-6  # cosine between a direction and a ridge below which it is across the ridge
-CROSSING = 1e-9  # m a capsule's axis that is nearer to a ridge crosses it
+MEETS_AXIS = 1e-9  # m a capsule's axis that is nearer to a ridge crosses it
 AT_END = 1e-7  # m nearest points at the top of a blade
 LONGEST = 64  # samples: a ridge is cut at multiples, because many folds that are rounding may add up to an arc
 
@@ -103,7 +103,7 @@ def store_capsule(d1, start, end):
     d1.convex.witness[0] = p
     d1.convex.witness[1] = fma(length - radius, n, p)
     d1.facet.kind[0] = NO_FACET
-    return n[2] >= 0.0 and length > CROSSING
+    return n[2] >= 0.0 and length > MEETS_AXIS
 
 
 @kernel
