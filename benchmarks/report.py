@@ -68,6 +68,8 @@ PAGES = {
     "contact_simbenchmark": ROOT / "docs" / "contact-benchmark.md",
     "contact_dart": ROOT / "docs" / "contact-benchmark.md",
     "contact_fclib": ROOT / "docs" / "contact-benchmark.md",
+    "terrain-scenes": ROOT / "docs" / "contact-on-terrain.md",
+    "terrain-robots": ROOT / "docs" / "contact-on-terrain.md",
     "learning": ROOT / "docs" / "training.md",
     "solved": ROOT / "docs" / "tasks.md",
     "asynchronous": ROOT / "docs" / "training.md",

@@ -442,6 +442,17 @@ def test_a_box_on_a_roof_touches_the_ridge_in_two_points():
     np.testing.assert_allclose(found.frame[:, :3], [(0, 0, 1)] * 2, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("axis, ys", [("x", [0.1]), ("y", [-0.2, 0.4])])
+def test_a_capsule_on_a_roof_touches_the_ridge_once_across_and_twice_along(axis, ys):
+    half = np.sqrt(0.5)
+    quat = (half, 0, half, 0) if axis == "x" else (half, half, 0, 0)
+    found = touch(ground(SHAPES["capsule"], ROOF), (0.02 * (axis == "x"), 0.1, 0.25 + 0.149), quat)
+    np.testing.assert_allclose(sorted(found.pos[:, 1]), ys, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(found.pos[:, 0], 0.0, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.dist, -0.001, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.frame[:, :3], [(0, 0, 1)] * len(ys), rtol=0, atol=1e-12)
+
+
 def test_a_ball_in_a_valley_touches_both_sides():
     found = touch(ground(SHAPES["sphere"], 0.5 - ROOF), (0.0, 0.11, 0.3 * np.hypot(1, 1 / 7.68) - 0.001))
     assert len(found) == 2

@@ -186,6 +186,7 @@ FIELDS = (
     _relief.scalar("spare_dist", "1", "m", "distance of the contact of a shape without other contacts"),
     _relief.rows(Vec3, "spare_pos", "", "m", "its position", shared=True),
     _relief.rows(Vec3, "spare_normal", "", "1", "its normal", shared=True),
+    _relief.scalar("cell", "2", "m", "sides of a cell of the field along x and y"),
     _relief.rows(Vec3, "low", "", "m", "lower corner of the shape's bounding box, enlarged by the limit", shared=True),
     _relief.rows(Vec3, "high", "", "m", "upper corner of this box", shared=True),
     _relief.rows(Vec3, "origin", "", "m", "centre of the field in the world", shared=True),

@@ -24,15 +24,16 @@ Source: the surface, its triangles and the base are those of MuJoCo's mjc_Convex
 
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.broad.heights import sample_height
-from featherlane.engine.collision.convex.support import look_from_first
+from featherlane.engine.collision.convex.support import look_from_first, unit_axis
 from featherlane.engine.collision.pairs.hfield_contacts import NO_SPARE, add_spare
 from featherlane.engine.collision.pairs.hfield_faces import (
     FACES,
+    ON_EDGE,
     collide_outer_face,
     collide_triangle,
     is_outside,
 )
-from featherlane.engine.collision.pairs.hfield_grid import cells_between, triangle_corner
+from featherlane.engine.collision.pairs.hfield_grid import cells_between, sample_point, set_cell
 from featherlane.engine.collision.pairs.hfield_plane import farthest_along
 from featherlane.engine.collision.pairs.hfield_ridges import collide_outer_edge, collide_ridges
 
@@ -43,13 +44,13 @@ def set_extent(m1, d1):
 
     A negative limit does not reduce the box: what is deep in the ground may be at the shape's side.
     """
-    one = 1.0 + 0.0 * d1.shapes.limit[0]
-    zero = 0.0 * one
     limit = fmax(d1.shapes.limit[0], 0.0)
-    x, y, z = Vec3(one, zero, zero), Vec3(zero, one, zero), Vec3(zero, zero, one)
-    low = Vec3(farthest_along(m1, d1, -x), farthest_along(m1, d1, -y), farthest_along(m1, d1, -z))
-    high = Vec3(farthest_along(m1, d1, x), farthest_along(m1, d1, y), farthest_along(m1, d1, z))
-    d1.relief.low[0] = Vec3(-low[k] - limit for k in range(3))
+    high = Vec3(farthest_along(m1, d1, unit_axis(k, 1.0)) for k in range(3))
+    # all shapes but hulls are symmetric about their centres
+    low = 2.0 * d1.shapes.pos[1] - high
+    if d1.shapes.type[1] == MESH:
+        low = Vec3(-farthest_along(m1, d1, unit_axis(k, -1.0)) for k in range(3))
+    d1.relief.low[0] = Vec3(low[k] - limit for k in range(3))
     d1.relief.high[0] = Vec3(high[k] + limit for k in range(3))
 
 
@@ -67,13 +68,13 @@ def cells_under(m1, d1, field, wider):
 
 
 @kernel
-def reach_of_feet(m1, d1, field):
+def reach_of_feet(m1, d1, field, rows, columns):
     """Returns how far the feet of the shape's points may be beyond its bounding box, along x and y [m].
 
     The depth of a point in the ground is at most the height of the highest ground above the bottom of the box.  On a
     slope, the horizontal distance to its foot is less than the depth.
+    rows, columns: (first, end) of the cells under the box.
     """
-    rows, columns = cells_under(m1, d1, field, 0.0)
     limit = fmax(d1.shapes.limit[0], 0.0)  # the box is enlarged by the limit
     highest = d1.relief.low[0][2]
     for r in range(rows[0], rows[1] + 1):
@@ -83,11 +84,17 @@ def reach_of_feet(m1, d1, field):
 
 
 @kernel
-def top_of_triangle(m1, field, r, c, half):
-    """Returns the height of the highest corner of a triangle of cell (r, c) [m]."""
-    top = fmax(sample_height(m1, field, r, c), sample_height(m1, field, r + 1, c + 1))
-    row, column = triangle_corner(r, c, half, 2 - half)  # the corner that is not on the diagonal
-    return fmax(top, sample_height(m1, field, row, column))
+def reaches_plane(d1, start, rise_x, rise_y):
+    """Returns whether the shape's bounding box reaches below the plane of a triangle.
+
+    start: a corner of the triangle; rise_x, rise_y: rise of the plane along one cell in x and y [m].
+    """
+    low, high, slack = d1.relief.low[0], d1.relief.high[0], ON_EDGE * d1.relief.cell[0]
+    slope_x, slope_y = rise_x / d1.relief.cell[0], rise_y / d1.relief.cell[1]
+    # the corner of the box that is deepest below the plane
+    x = (high[0] if slope_x > 0.0 else low[0]) - start[0]
+    y = (high[1] if slope_y > 0.0 else low[1]) - start[1]
+    return low[2] - start[2] - slope_x * x - slope_y * y <= slack
 
 
 @kernel
@@ -96,9 +103,13 @@ def collide_triangles(m1, d1, field, rows, columns):
     lowest = d1.relief.low[0][2]
     for r in range(rows[0], rows[1]):
         for c in range(columns[0], columns[1]):
-            for half in range(2):
-                if top_of_triangle(m1, field, r, c, half) >= lowest:
-                    collide_triangle(m1, d1, field, r, c, half)
+            start, end = sample_point(m1, d1, field, r, c), sample_height(m1, field, r + 1, c + 1)
+            next_row, next_column = sample_height(m1, field, r + 1, c), sample_height(m1, field, r, c + 1)
+            top = fmax(start[2], end)  # of the diagonal
+            if fmax(top, next_row) >= lowest and reaches_plane(d1, start, end - next_row, next_row - start[2]):
+                collide_triangle(m1, d1, field, r, c, 0)
+            if fmax(top, next_column) >= lowest and reaches_plane(d1, start, next_column - start[2], end - next_column):
+                collide_triangle(m1, d1, field, r, c, 1)
 
 
 @kernel
@@ -144,16 +155,18 @@ def surface_contacts(m1, d1):
     d1.relief.count[0], d1.relief.full[0] = 0, 0
     d1.relief.spare_low[0] = NO_SPARE
     to_field_frame(d1)
+    set_cell(m1, d1, field)
     set_extent(m1, d1)
     if not is_off_field(m1, d1, field):
-        rows, columns = cells_under(m1, d1, field, reach_of_feet(m1, d1, field))
-        collide_triangles(m1, d1, field, rows, columns)
+        rows, columns = cells_under(m1, d1, field, 0.0)
+        rows_of_feet, columns_of_feet = cells_under(m1, d1, field, reach_of_feet(m1, d1, field, rows, columns))
+        collide_triangles(m1, d1, field, rows_of_feet, columns_of_feet)
         if is_outside(m1, d1, field):
             collide_outside(m1, d1, field)
         if d1.relief.nearest[0] == 1:
             # the limit is now the distance of the nearest triangle
             set_extent(m1, d1)
-        rows, columns = cells_under(m1, d1, field, 0.0)
+            rows, columns = cells_under(m1, d1, field, 0.0)
         collide_ridges(m1, d1, field, rows, columns)
         if not is_outside(m1, d1, field):
             add_spare(d1)

@@ -126,7 +126,7 @@ def leaves_elsewhere(m1, d1, field, q, depth, most):
     for r in range(rows[0], rows[1]):
         for c in range(columns[0], columns[1]):
             for half in range(2):
-                a, b, corner = triangle_points(m1, field, r, c, half)
+                a, b, corner = triangle_points(m1, d1, field, r, c, half)
                 n, _ = normalize3(cross(b - a, corner - a))
                 below = dot(a - q, n)
                 if below >= 0.0 and below < near and is_above_triangle(a, b, corner, n, q):
@@ -138,9 +138,8 @@ def leaves_elsewhere(m1, d1, field, q, depth, most):
 @kernel
 def set_plane(d1, p, n):
     """Sets the first shape to the plane through p across n; only the z axis of its orientation is set."""
-    zero = 0.0 * n[0]
     d1.shapes.pos[0] = p
-    d1.shapes.mat[0] = Mat3(zero, zero, n[0], zero, zero, n[1], zero, zero, n[2])
+    d1.shapes.mat[0] = Mat3(0.0, 0.0, n[0], 0.0, 0.0, n[1], 0.0, 0.0, n[2])
 
 
 @kernel
@@ -150,7 +149,7 @@ def turn(a, b, q):
 
 
 @kernel
-def is_within_edge(m1, field, opposite, corners, n, foot, q, slack):
+def is_within_edge(m1, d1, field, opposite, corners, n, foot, q, slack):
     """Returns whether a contact point belongs to a triangle, as far as one of its edges decides.
 
     Either its foot is not beyond the edge, or the edge is a valley and the point below both of its triangles.
@@ -167,7 +166,7 @@ def is_within_edge(m1, field, opposite, corners, n, foot, q, slack):
     length = fabs(edge[0]) + fabs(edge[1]) + fabs(edge[2])  # at most sqrt(3) times the length, without a root
     within = dot(cross(n, edge), foot - start) >= -slack * length
     if not within and has_sample(m1, field, opposite[0], opposite[1]) and dot(q - start, n) < 0.0:
-        other = sample_point(m1, field, opposite[0], opposite[1])
+        other = sample_point(m1, d1, field, opposite[0], opposite[1])
         if other[2] + third[2] - start[2] - end[2] > rounding_of_heights(m1, field):
             # the neighbour is (end, start, other), counterclockwise from above
             up = cross(start - end, other - end)
@@ -197,7 +196,7 @@ def collide_triangle(m1, d1, field, r, c, half):
 
     Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.   Scratch: manifold.*, shapes.pos, shapes.mat.
     """
-    a, b, corner = triangle_points(m1, field, r, c, half)
+    a, b, corner = triangle_points(m1, d1, field, r, c, half)
     n, _ = normalize3(cross(b - a, corner - a))
     lowest = height_over(m1, d1, a, n)
     if lowest <= d1.shapes.limit[0]:
@@ -214,10 +213,11 @@ def collide_triangle(m1, d1, field, r, c, half):
             within = True
             for k, corners in ((0, (a, b, corner)), (1, (b, corner, a)), (2, (corner, a, b))):
                 opposite = across_triangle_edge(r, c, half, k)
-                within = within and is_within_edge(m1, field, opposite, corners, n, foot, q, slack)
+                within = within and is_within_edge(m1, d1, field, opposite, corners, n, foot, q, slack)
             # a point below the plane of a steep triangle may still be above the surface
-            buried = dot(q - a, n) < 0.0 and is_below_surface(m1, field, q, slack)
-            if within and (buried or dot(q - a, n) >= 0.0):
+            inside = dot(q - a, n) < 0.0
+            buried = inside and is_below_surface(m1, field, q, slack)
+            if within and (buried or not inside):
                 add_if_outermost(m1, d1, field, -lowest, i)
             if buried:
                 keep_spare(d1, dist, pos, n, lowest)

@@ -10,8 +10,9 @@ the ends is the edge's *fold*: negative on a ridge, positive in a valley, 0 if t
 An edge at the border has one triangle; its other side is a wall.
 
 The heights are float32 numbers in MuJoCo's model.  A fold of at most FLAT times the elevation is rounding.
-m1 is the model of one world.  The field has hfield_nrow rows of hfield_ncol samples from 0 to 1; hfield_size is (half
-side along x, half side along y, height of the sample value 1, depth of the base) [m].
+m1 and d1 are the model and the data of one world; relief.cell has the sides of a cell.  The field has hfield_nrow rows
+of hfield_ncol samples from 0 to 1; hfield_size is (half side along x, half side along y, height of the sample value 1,
+depth of the base) [m].
 """
 
 from featherlane.engine.prelude import *
@@ -27,12 +28,18 @@ def has_sample(m1, field, r, c):
 
 
 @kernel
-def sample_point(m1, field, r, c):
+def set_cell(m1, d1, field):
+    """Sets relief.cell to the sides of a cell of the field along x and y."""
+    d1.relief.cell[0] = 2.0 * m1.hfield_size[field][0] / (m1.hfield_ncol[field] - 1)
+    d1.relief.cell[1] = 2.0 * m1.hfield_size[field][1] / (m1.hfield_nrow[field] - 1)
+
+
+@kernel
+def sample_point(m1, d1, field, r, c):
     """Returns the point of the surface at the sample of row r and column c."""
-    half_x, half_y = m1.hfield_size[field][0], m1.hfield_size[field][1]
-    # the sides of a cell; the compiler divides once for several samples
-    dx, dy = 2.0 * half_x / (m1.hfield_ncol[field] - 1), 2.0 * half_y / (m1.hfield_nrow[field] - 1)
-    return Vec3(fma(dx, 1.0 * c, -half_x), fma(dy, 1.0 * r, -half_y), sample_height(m1, field, r, c))
+    x = fma(d1.relief.cell[0], 1.0 * c, -m1.hfield_size[field][0])
+    y = fma(d1.relief.cell[1], 1.0 * r, -m1.hfield_size[field][1])
+    return Vec3(x, y, sample_height(m1, field, r, c))
 
 
 @kernel
@@ -54,13 +61,13 @@ def triangle_corner(r, c, half, k):
 
 
 @kernel
-def triangle_points(m1, field, r, c, half):
+def triangle_points(m1, d1, field, r, c, half):
     """Returns the three corners of a triangle of cell (r, c), counterclockwise from above."""
-    a = sample_point(m1, field, r, c)
+    a = sample_point(m1, d1, field, r, c)
     row, column = triangle_corner(r, c, half, 1)
-    b = sample_point(m1, field, row, column)
+    b = sample_point(m1, d1, field, row, column)
     row, column = triangle_corner(r, c, half, 2)
-    return a, b, sample_point(m1, field, row, column)
+    return a, b, sample_point(m1, d1, field, row, column)
 
 
 @kernel
@@ -177,7 +184,7 @@ def surface_height(m1, field, x, y):
     c, r = min(whole(floor(u)), ncell_x - 1), min(whole(floor(v)), ncell_y - 1)
     u, v = u - c, v - r
     start, end = sample_height(m1, field, r, c), sample_height(m1, field, r + 1, c + 1)
-    height = 0.0 * u
+    height = start
     if v >= u:
         corner = sample_height(m1, field, r + 1, c)
         height = start + v * (corner - start) + u * (end - corner)

@@ -8,13 +8,12 @@ m1 and d1 are the model and the data of one world.
 Imported kernels:
 
     core_support(m1, d1, side, u)  (point, vertex): farthest point of a core along u, in its frame; its index
-    core_radius(d1, side)          radius around the core [m]
     plane_cylinder                 four pairs (distance, point) of a cylinder over a plane
     plane_mesh(m1, d1)             writes manifold.* of the plane shapes.*[0] and the hull shapes.*[1]
 """
 
 from featherlane.engine.prelude import *
-from featherlane.engine.collision.convex.support import core_radius, core_support
+from featherlane.engine.collision.convex.support import core_support
 from featherlane.engine.collision.pairs.cylinder import plane_cylinder
 from featherlane.engine.collision.pairs.ellipsoid import plane_ellipsoid
 from featherlane.engine.collision.pairs.plane_mesh import plane_mesh
@@ -24,10 +23,15 @@ from featherlane.engine.collision.pairs.primitive import corner_height, half_axi
 @kernel
 def farthest_along(m1, d1, u):
     """Returns the largest coordinate [m] of the convex shape along the unit vector u."""
-    R = d1.shapes.mat[1]
-    u_in_shape = R.T @ u
-    core, _ = core_support(m1, d1, 1, u_in_shape)
-    return dot(core, u_in_shape) + dot(d1.shapes.pos[1], u) + core_radius(d1, side=1)
+    R, size, kind = d1.shapes.mat[1], d1.shapes.size[1], d1.shapes.type[1]
+    extent = size[0]
+    if kind == CAPSULE:
+        extent = fma(size[1], fabs(dot(R.columns[2], u)), size[0])
+    elif kind != SPHERE:
+        u_in_shape = R.T @ u
+        core, _ = core_support(m1, d1, 1, u_in_shape)
+        extent = dot(core, u_in_shape)
+    return extent + dot(d1.shapes.pos[1], u)
 
 
 @kernel
@@ -95,7 +99,7 @@ def plane_points(m1, d1):
             add_plane_point(d1, dist, pos, n)
     else:
         # a sphere has one end, a capsule two, first the one at the positive end of the axis
-        half = size[1] if kind == CAPSULE else 0.0 * size[1]
+        half = size[1] if kind == CAPSULE else 0.0
         for end in range(2 if kind == CAPSULE else 1):
             at = fma((1.0 - 2.0 * end) * half, d1.shapes.mat[1].columns[2], centre)
             touch, dist, pos = plane_sphere(p, n, at, size[0], limit)

@@ -19,10 +19,12 @@ Imported kernels:
     closest(m1, d1)                  writes convex.* of the prism shapes.prism and the shape; NO_DISTANCE beyond the
                                      limit
     add_candidates, add_nearest      add the overlap of both features, and the nearest points, as points in clip.*
+    capsule_segments                 coordinates, from -1 to 1, of the nearest points of two segments
     move_selected_first, store_candidates  select up to four of them, and store them in manifold.*
 """
 
 from featherlane.engine.prelude import *
+from featherlane.engine.collision.convex.facet import NO_FACET
 from featherlane.engine.collision.convex.feature import EDGE
 from featherlane.engine.collision.convex.manifold import (
     EQUAL,
@@ -47,9 +49,11 @@ from featherlane.engine.collision.pairs.hfield_grid import (
     sample_point,
 )
 from featherlane.engine.collision.pairs.hfield_plane import height_over
+from featherlane.engine.collision.pairs.primitive import capsule_segments
 
 PARALLEL = 1e-9  # sine of the angle by which a direction may be beyond a side's normal by rounding
 ACROSS = 1e-6  # cosine between a direction and a ridge below which it is across the ridge
+MEETS_AXIS = 1e-9  # m a capsule's axis that is nearer to a ridge crosses it
 AT_END = 1e-7  # m nearest points at the top of a blade
 LONGEST = 64  # samples: a ridge is cut at multiples, because many folds that are rounding may add up to an arc
 
@@ -57,11 +61,9 @@ LONGEST = 64  # samples: a ridge is cut at multiples, because many folds that ar
 @kernel
 def set_prism(d1, top0, top1, bottom):
     """Sets the first shape to the quadrilateral between a segment and its projection to the height `bottom`."""
-    zero = 0.0 * bottom
     d1.shapes.type[0] = PRISM
-    d1.shapes.pos[0] = Vec3(zero, zero, zero)
-    one = 1.0 + zero
-    d1.shapes.mat[0] = Mat3(one, zero, zero, zero, one, zero, zero, zero, one)
+    d1.shapes.pos[0] = Vec3(0.0, 0.0, 0.0)
+    d1.shapes.mat[0] = Mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
     for k, p in ((0, top0), (1, top1), (2, top1)):
         d1.shapes.prism[k] = Vec3(p[0], p[1], bottom)
         d1.shapes.prism[k + 3] = p
@@ -83,6 +85,28 @@ def store_sphere(d1, p):
 
 
 @kernel
+def store_capsule(d1, start, end):
+    """Sets convex.* to the nearest points of a ridge and the capsule; returns whether they are those of its blade.
+
+    They are if the capsule's axis is not below the ridge there: the ground below it is then no nearer.
+
+    Writes: convex.dist, convex.normal, convex.witness, facet.kind.
+    """
+    radius, half = d1.shapes.size[1][0], d1.shapes.size[1][1]
+    middle, half_ridge = 0.5 * (start + end), 0.5 * (end - start)
+    centre, half_axis = d1.shapes.pos[1], half * d1.shapes.mat[1].columns[2]
+    _, t, x, _, _ = capsule_segments(middle, half_ridge, centre, half_axis)
+    p = fma(t, half_ridge, middle)
+    n, length = normalize3(fma(x, half_axis, centre) - p)
+    d1.convex.dist[0] = length - radius
+    d1.convex.normal[0] = n
+    d1.convex.witness[0] = p
+    d1.convex.witness[1] = fma(length - radius, n, p)
+    d1.facet.kind[0] = NO_FACET
+    return n[2] >= 0.0 and length > MEETS_AXIS
+
+
+@kernel
 def middle_of_nearest(d1):
     """Returns the middle of the nearest points."""
     return 0.5 * (d1.convex.witness[0] + d1.convex.witness[1])
@@ -90,15 +114,15 @@ def middle_of_nearest(d1):
 
 # ---- ridges ----------------------------------------------------------------------------------------------------------
 @kernel
-def side_of_ridge(m1, field, r, c, direction, which, along):
+def side_of_ridge(m1, d1, field, r, c, direction, which, along):
     """Returns the unit vector from a ridge down one of its sides, across its direction `along`.
 
     The side of an edge of the border is vertical.
     """
     row, column = opposite_step(direction, which)
-    side = Vec3(0.0 * along[0], 0.0 * along[0], -1.0 + 0.0 * along[0])
+    side = Vec3(0.0, 0.0, -1.0)
     if has_sample(m1, field, r + row, c + column):
-        side = sample_point(m1, field, r + row, c + column) - sample_point(m1, field, r, c)
+        side = sample_point(m1, d1, field, r + row, c + column) - sample_point(m1, d1, field, r, c)
     return normalize3(fma(-dot(side, along), along, side))[0]
 
 
@@ -173,23 +197,27 @@ def collide_ridge(m1, d1, field, r, c, direction, count):
     Scratch: convex.*, feature.*, clip.*, manifold.*, shapes.*, what `closest` writes.
     """
     rows, columns = edge_step(direction)
-    start, end = sample_point(m1, field, r, c), sample_point(m1, field, r + count * rows, c + count * columns)
+    start, end = sample_point(m1, d1, field, r, c), sample_point(m1, d1, field, r + count * rows, c + count * columns)
     along, length = normalize3(end - start)
-    meets = True
-    if d1.shapes.type[1] == SPHERE:
+    meets, known = True, False  # known: convex.* is computed in closed form
+    if d1.shapes.type[1] == CAPSULE:
+        known = store_capsule(d1, start, end)
+        meets = not known or d1.convex.dist[0] <= d1.shapes.limit[0]
+    elif d1.shapes.type[1] == SPHERE:
         t = dot(d1.shapes.pos[1] - start, along)
         meets = t > 0.0 and t < length and store_sphere(d1, fma(t, along, start))
         meets = meets and d1.convex.dist[0] <= d1.shapes.limit[0]
     if meets:
-        side0 = side_of_ridge(m1, field, r, c, direction, 0, along)
-        side1 = side_of_ridge(m1, field, r, c, direction, 1, along)
+        side0 = side_of_ridge(m1, d1, field, r, c, direction, 0, along)
+        side1 = side_of_ridge(m1, d1, field, r, c, direction, 1, along)
         if d1.shapes.type[1] == SPHERE:
             n = d1.convex.normal[0]
             if dot(n, side0) <= PARALLEL and dot(n, side1) <= PARALLEL:
                 add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), n)
-        elif is_reached(m1, d1, start, side0, side1, along):
+        elif known or is_reached(m1, d1, start, side0, side1, along):
             set_prism(d1, start, end, -m1.hfield_size[field][3])
-            closest(m1, d1)
+            if not known:
+                closest(m1, d1)
             if d1.convex.dist[0] <= d1.shapes.limit[0]:
                 accepted, replaced = turn_between_sides(d1, along, side0, side1)
                 if accepted == 1:
@@ -197,13 +225,11 @@ def collide_ridge(m1, d1, field, r, c, direction, count):
 
 
 @kernel
-def may_touch(m1, d1, field, r, c, direction):
+def may_touch(d1, start, end):
     """Returns whether an edge meets the shape's bounding box relief.low, relief.high, or passes above it."""
-    rows, columns = edge_step(direction)
-    start, end = sample_point(m1, field, r, c), sample_point(m1, field, r + rows, c + columns)
     low, high = d1.relief.low[0], d1.relief.high[0]
     return (
-        fmax(start[2], end[2]) >= low[2]
+        (start[2] >= low[2] or end[2] >= low[2])
         and end[0] >= low[0]
         and start[0] <= high[0]
         and end[1] >= low[1]
@@ -223,40 +249,40 @@ def joins_next(m1, field, r, c, direction):
 
 
 @kernel
-def collide_edge(m1, d1, field, r, c, direction, rows, columns):
+def collide_edge(m1, d1, field, start, r, c, direction, rows, columns):
     """Adds the contacts of the ridge of which an edge is the first that may touch the shape; other edges have none.
 
+    The edge may touch the shape, and is a ridge.
     The whole ridge is one: its contacts do not depend on the part of it that is under the shape.
+    start: the point of the first sample.
     rows, columns: (first, last) samples of the field under the shape.
     """
     step_r, step_c = edge_step(direction)
-    inside = r + step_r <= rows[1] and c + step_c <= columns[1]
-    if inside and may_touch(m1, d1, field, r, c, direction) and is_ridge(m1, field, r, c, direction):
-        first = True
-        if r - step_r >= rows[0] and c - step_c >= columns[0]:
-            first = not (
-                may_touch(m1, d1, field, r - step_r, c - step_c, direction)
-                and joins_next(m1, field, r - step_r, c - step_c, direction)
-            )
-        if first:
-            before, count = 0, 1
-            while joins_next(m1, field, r - (before + 1) * step_r, c - (before + 1) * step_c, direction):
-                before += 1
-            while joins_next(m1, field, r + (count - 1) * step_r, c + (count - 1) * step_c, direction):
-                count += 1
-            collide_ridge(m1, d1, field, r - before * step_r, c - before * step_c, direction, before + count)
+    first = True
+    if r - step_r >= rows[0] and c - step_c >= columns[0]:
+        first = not (
+            may_touch(d1, sample_point(m1, d1, field, r - step_r, c - step_c), start)
+            and joins_next(m1, field, r - step_r, c - step_c, direction)
+        )
+    if first:
+        before, count = 0, 1
+        while joins_next(m1, field, r - (before + 1) * step_r, c - (before + 1) * step_c, direction):
+            before += 1
+        while joins_next(m1, field, r + (count - 1) * step_r, c + (count - 1) * step_c, direction):
+            count += 1
+        collide_ridge(m1, d1, field, r - before * step_r, c - before * step_c, direction, before + count)
 
 
 # ---- peaks -----------------------------------------------------------------------------------------------------------
 @kernel
-def touches_peak(m1, field, r, c, p, n):
+def touches_peak(m1, d1, field, r, c, p, n):
     """Returns whether no neighbour of a sample is higher than the sample along n; at the border, nor is the ground."""
     touches = n[2] >= 0.0
     for direction in range(3):
         rows, columns = edge_step(direction)
         for sign in (-1, 1):
             if has_sample(m1, field, r + sign * rows, c + sign * columns):
-                edge = sample_point(m1, field, r + sign * rows, c + sign * columns) - p
+                edge = sample_point(m1, d1, field, r + sign * rows, c + sign * columns) - p
                 touches = touches and dot(n, edge) <= 0.0
     return touches
 
@@ -268,9 +294,9 @@ def collide_peak(m1, d1, field, r, c):
     Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.
     Scratch: convex.*, shapes.*, what `closest` writes.
     """
-    p = sample_point(m1, field, r, c)
+    p = sample_point(m1, d1, field, r, c)
     if d1.shapes.type[1] == SPHERE:
-        if store_sphere(d1, p) and touches_peak(m1, field, r, c, p, d1.convex.normal[0]):
+        if store_sphere(d1, p) and touches_peak(m1, d1, field, r, c, p, d1.convex.normal[0]):
             add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), d1.convex.normal[0])
     else:
         set_prism(d1, p, p, -m1.hfield_size[field][3])
@@ -278,7 +304,7 @@ def collide_peak(m1, d1, field, r, c):
         if d1.convex.dist[0] <= d1.shapes.limit[0]:
             off = d1.convex.witness[0] - p
             at_top = dot(off, off) < AT_END * AT_END
-            if at_top and touches_peak(m1, field, r, c, p, d1.convex.normal[0]):
+            if at_top and touches_peak(m1, d1, field, r, c, p, d1.convex.normal[0]):
                 add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), d1.convex.normal[0])
 
 
@@ -297,7 +323,7 @@ def collide_outer_edge(m1, d1, field, wall, other):
         x, y = sign * half_x, other_sign * half_y
         r = m1.hfield_nrow[field] - 1 if other % 2 == 0 else 0
         c = m1.hfield_ncol[field] - 1 if wall % 2 == 0 else 0
-        top = sample_point(m1, field, r, c)
+        top = sample_point(m1, d1, field, r, c)
         start, end = Vec3(x, y, -base), Vec3(x, y, top[2])
         if other == FACES and wall < 2:
             start, end = Vec3(x, -half_y, -base), Vec3(x, half_y, -base)
@@ -325,12 +351,15 @@ def collide_ridges(m1, d1, field, rows, columns):
 
     rows, columns: (first, end) of the cells under the shape; also first and last of their samples.
     """
-    low, high = d1.relief.low[0], d1.relief.high[0]
     for r in range(rows[0], rows[1] + 1):
         for c in range(columns[0], columns[1] + 1):
-            for direction in range(3):
-                collide_edge(m1, d1, field, r, c, direction, rows, columns)
-            x, y, z = sample_point(m1, field, r, c)
-            inside = x >= low[0] and x <= high[0] and y >= low[1] and y <= high[1] and z >= low[2]
-            if inside and is_peak(m1, field, r, c):
+            start = sample_point(m1, d1, field, r, c)
+            for direction in unrolled(range(3)):
+                step_r, step_c = edge_step(direction)
+                inside = r + step_r <= rows[1] and c + step_c <= columns[1]
+                inside = inside and may_touch(d1, start, sample_point(m1, d1, field, r + step_r, c + step_c))
+                if inside and is_ridge(m1, field, r, c, direction):
+                    collide_edge(m1, d1, field, start, r, c, direction, rows, columns)
+            # may_touch: the sample as an edge of length 0
+            if may_touch(d1, start, start) and is_peak(m1, field, r, c):
                 collide_peak(m1, d1, field, r, c)
