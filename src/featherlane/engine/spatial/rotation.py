@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+IDENTITY = (1.0, 0.0, 0.0, 0.0)
+
 
 def _parts(a: np.ndarray) -> list[np.ndarray]:
     """Returns the components along the last axis."""
