@@ -319,9 +319,13 @@ def join_frames(frames: list[tuple[int, Frame]]) -> Frame:
 
 
 def _joined(parts: list[Any], counts: np.ndarray) -> Any:
-    """Concatenates arrays, and records of arrays, whose `world` is an index among the drawn worlds."""
+    """Concatenates arrays, by name too, and records of arrays, whose `world` is an index among the drawn worlds."""
     if any(part is None for part in parts):
         return None
+    if isinstance(parts[0], frozenset):
+        return parts[0]
+    if isinstance(parts[0], dict):
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     values = {}

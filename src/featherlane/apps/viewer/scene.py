@@ -12,7 +12,7 @@ from featherlane import Data, Model, stages
 from featherlane.apps.viewer.appearance import Looks
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.ground import Ground
-from featherlane.apps.viewer.mark_layers import Bodies, Contacts, Forces, Inertias, Joints, MassCentres, Tendons
+from featherlane.apps.viewer.mark_layers import MARKS, tendon_looks
 from featherlane.apps.viewer.marks import Marks
 from featherlane.apps.viewer.node import Drag
 from featherlane.apps.viewer.solids import Solids, geom_groups, hull_groups, site_groups
@@ -59,14 +59,11 @@ class Scene:
             name: Solids(server, model, name, looks, found, hulls, ENDLESS * float(self.extents.max()), self._held)
             for name, (found, hulls) in solids.items()
         }
-        self._marks: dict[str, Marks] = {
-            "tendons": Tendons(server, model, looks),
-            "joints": Joints(server, model, size),
-            "bodies": Bodies(server, model, size),
-            "mass centres": MassCentres(server, model, size),
-            "inertias": Inertias(server, model, size),
-            "contacts": Contacts(server, model, size),
-            "forces": Forces(server, model, size, extent),
+        group, colours = tendon_looks(looks)
+        groups = {"tendons": tuple(np.unique(group[colours[:, 3] > 0]).tolist())}
+        self._marks = {
+            name: Marks(server, name, paint, model, looks, size, extent, groups.get(name, ()))
+            for name, paint in MARKS.items()
         }
         self.layers: dict[str, tuple[int, ...]] = {name: layer.groups for name, layer in self._solids.items()}
         self.layers["geoms"] = tuple(sorted({*self.layers["geoms"], *self._ground.on}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from featherlane.apps.viewer.markup import labels
 from featherlane.apps.viewer.panel.host import Host
 from featherlane.apps.viewer.session import Session
 
@@ -88,12 +89,6 @@ class Controls:
     def edited(self) -> tuple[int, ...] | None:
         """Returns the worlds that an edit applies to; None for all."""
         return (self.world(),) if self.handles["scope"].value == PICKED else None
-
-
-def labels(given: list[str]) -> tuple[str, ...]:
-    """Returns unique names, with numbers for unnamed elements."""
-    named = set(given)
-    return tuple(name or (f"#{k}" if str(k) in named else str(k)) for k, name in enumerate(given))
 
 
 def change(handle, name: str, value) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from featherlane.apps.viewer.bookmark import take_up, written
-from featherlane.apps.viewer.markup import Prose
-from featherlane.apps.viewer.panel.controls import Controls, change, labels
+from featherlane.apps.viewer.markup import Prose, labels
+from featherlane.apps.viewer.panel.controls import Controls, change
 from featherlane.apps.viewer.session import Session
 from featherlane.apps.viewer.source import Clock
 
