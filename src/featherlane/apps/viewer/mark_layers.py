@@ -10,9 +10,10 @@ import numpy as np
 from featherlane import Model
 from featherlane.apps.viewer.appearance import Looks
 from featherlane.apps.viewer.frame import Frame
+from featherlane.apps.viewer.inspection import moved_joints
 from featherlane.apps.viewer.marks import Marks
 from featherlane.apps.viewer.markup import labels
-from featherlane.enums import BALL, FREE, HINGE, NGROUP, SLIDE, TRN_JOINT, TRN_TENDON
+from featherlane.enums import BALL, FREE, HINGE, NGROUP, SLIDE, TRN_TENDON
 from featherlane.extension import rotation
 
 # sizes in mean body sizes
@@ -212,22 +213,23 @@ def actuators(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     it has the length of a contact force; a torque counts as its force at a lever of the size of the model.  The
     colour changes from green to red at the limit.
     """
-    model, force = marks.model, frame.fields["actuator_force"]
+    model = marks.model
+    force = frame.fields["actuator_force"][:, model.actuator_outadr]
     limit = np.where(np.asarray(model.actuator_forcelimited, bool), np.abs(model.actuator_forcerange).max(1), np.inf)
     part = force / np.maximum(limit, 1e-12)
     colour = GOOD + (BAD - GOOD) * np.clip(np.abs(part), 0, 1)[..., None]
-    kind, target = model.actuator_trntype, model.actuator_trnid[:, 0]
-    moves = np.flatnonzero((kind == TRN_JOINT) & np.isin(model.jnt_type[np.maximum(target, 0)], (HINGE, SLIDE)))
-    joint = target[moves]
+    joint = moved_joints(model)
+    moves = np.flatnonzero(joint >= 0)
+    joint = joint[moves]
     lever = np.where(model.jnt_type[joint] == HINGE, marks.extent, 1.0)
     free = force[:, moves] * per_newton(marks) / lever
     length = np.where(np.isfinite(limit[moves]), FULL_FORCE * marks.size * part[:, moves], free)
     vector = (length[..., None] * frame.fields["xaxis"][:, joint]).reshape(-1, 3)
     start = (frame.fields["xanchor"][:, joint] + offsets[:, None]).reshape(-1, 3)
     marks.arrows(start, vector, 1.5 * JOINT_RADIUS * marks.size, colour[:, moves].reshape(-1, 3))
-    if (pulls := np.flatnonzero(kind == TRN_TENDON)).size:
+    if (pulls := np.flatnonzero(model.actuator_trntype == TRN_TENDON)).size:
         actuator = np.full(model.ntendon, -1)
-        actuator[target[pulls]] = pulls
+        actuator[model.actuator_trnid[pulls, 0]] = pulls
         paths = frame.paths
         drawn = actuator[paths.tendon] >= 0
         world, tendon = paths.world[drawn], paths.tendon[drawn]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,16 @@ class Scene:
     def drawn_layers(self) -> frozenset[str]:
         """Returns the layers that are at least partly on, for `Frame.of`."""
         return frozenset(name for (name, _), on in self._on.items() if on)
+
+    @property
+    def state(self) -> dict[tuple[str, int | None], bool]:
+        """Returns which layers are on, by name and group, for `restore`."""
+        return dict(self._on)
+
+    def restore(self, state: Mapping[tuple[str, int | None], bool]) -> None:
+        """Turns layers on or off, as they were in another scene; groups that do not exist here have no effect."""
+        for layer, group in self._on.keys() & state.keys():
+            self.switch(layer, group, state[layer, group])
 
     def is_on(self, layer: str, group: int | None = None) -> bool:
         """Returns whether a layer, or one group of it, is drawn; without a group, whether any group is."""

@@ -51,6 +51,15 @@ class Controls:
         """Creates a button that runs a job of the page."""
         return self.on(name, self.gui.add_button(label, hint=hint), lambda _: job(), click=True)
 
+    def command(self, label: str, key: str, job: Callable[[], Any]) -> None:
+        """Runs a job of the page when a visitor presses a key, or selects it in the command palette (Ctrl+K)."""
+        self.handles[f"key {key}"] = command = self.gui.add_command(label, hotkey=key)
+
+        async def triggered(event) -> None:
+            self.page.do(lambda: job() if self.page.shows(self) else None)
+
+        command.on_trigger(triggered)
+
     def shows(self, job: Callable[[], None]) -> None:
         """Registers a function that `sync` calls to update a control."""
         self._shown.append(job)
