@@ -72,8 +72,9 @@ def test_poses_equal_those_of_forward(name):
     for k, world in enumerate(frame.worlds):
         data = batch.get_data(world)
         assert np.array_equal(frame.pos[k], data.xpos) and np.array_equal(frame.quat[k], data.xquat)
-        assert np.array_equal(frame.anchor[k], data.xanchor) and np.array_equal(frame.axis[k], data.xaxis)
-        assert np.array_equal(frame.masses.centre[k], data.xipos)
+        assert np.array_equal(frame.fields["xanchor"][k], data.xanchor)
+        assert np.array_equal(frame.fields["xaxis"][k], data.xaxis)
+        assert np.array_equal(frame.fields["xipos"][k], data.xipos)
         assert frame.time[k] == data.time
 
 
@@ -101,8 +102,8 @@ def test_mocap_bodies_and_expanded_models_are_shown():
     frame = Frame.of(batch, None, {"inertias"})
     assert np.array_equal(frame.pos[:, 1], np.arange(9.0).reshape(3, 3))
     assert frame.pos[:, 2, 0].tolist() == [7, 8, 9]
-    assert frame.masses.mass[:, 2].tolist() == [1, 2, 3]
-    assert frame.masses.inertia.shape == (1, 3, 3)
+    assert frame.fields["body_mass"][:, 2].tolist() == [1, 2, 3]
+    assert frame.fields["body_inertia"].shape == (3, 3, 3)
     data = fl.Data(model)
     data.mocap_pos[0] = (1, 2, 3)
     assert Frame.of(batch_of(data)).pos[0, 1].tolist() == [1, 2, 3]
@@ -133,8 +134,8 @@ def test_a_data_stays_as_it_is():
 def test_only_drawn_quantities_are_computed():
     _, batch = thrown("humanoid", 2)
     frame = Frame.of(batch, None, {"geoms", "sites", "bodies", "hulls"})
-    asked = ("anchor", "axis", "masses", "asleep", "island", "touches", "paths")
-    assert all(getattr(frame, name) is None for name in asked)
+    assert frame.asleep is frame.touches is frame.paths is None and frame.fields == {}
+    assert frame.shows("bodies") and not frame.shows("joints")
 
 
 def test_model_edits_take_effect():
@@ -179,7 +180,7 @@ def test_bodies_that_touch_are_an_island():
     data = fl.Data(model)
     for _ in range(30):
         fl.step(model, data)
-    island = Frame.of(batch_of(data), None, {"islands"}).island
+    island = Frame.of(batch_of(data), None, {"islands"}).fields["tree_island"]
     assert island.tolist() == [[0, 0, 1, -1]]
 
 
@@ -204,7 +205,8 @@ def test_only_contacts_of_the_first_worlds_are_computed():
     batch.step(20)
     frame = Frame.of(batch, None, {"contacts", "islands"})
     assert np.unique(frame.touches.world).tolist() == list(range(MOST_DETAILED))
-    assert (frame.island[MOST_DETAILED:] == -1).all() and (frame.island[:MOST_DETAILED, 0] == 0).all()
+    island = frame.fields["tree_island"]
+    assert (island[MOST_DETAILED:] == -1).all() and (island[:MOST_DETAILED, 0] == 0).all()
 
 
 def test_user_contacts_are_shown():

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.apps.viewer.appearance import Looks
 from featherlane.apps.viewer.frame import Frame
-from featherlane.apps.viewer.mark_layers import Bodies, Contacts, Forces, Inertias, Joints, MassCentres
+from featherlane.apps.viewer.mark_layers import MARKS, per_newton
+from featherlane.apps.viewer.marks import Marks
 from featherlane.apps.viewer.state_colors import GREY, hues, paint
 from featherlane.engine.spatial.rotation import to_world
 from featherlane.extension import batch_of
@@ -15,21 +17,27 @@ BRICK = '<mujoco><worldbody><body pos="1 2 3" euler="10 20 30"><freejoint/><geom
 BRICK += '<body pos="0 0 9"><freejoint/><geom size=".1" pos="0 0 1"/></body></worldbody></mujoco>'
 
 
-class Drawn:
-    """Takes the place of a page: records what marks draw, by part."""
+class Drawn(Marks):
+    """Records what a layer draws, by part, instead of drawing it."""
 
-    def __init__(self, marks):
-        self.parts, self.offsets = {}, np.zeros((1, 3))
-        marks.draw = self.draw
-        self.marks = marks
+    def __init__(self, model, layer, size=0.2, extent=2.0):
+        super().__init__(None, layer, MARKS[layer], model, Looks(model.mj_model), size, extent)
+        self.layer, self.parts = layer, {}
 
     def draw(self, part, at, quat, scale, colours, opacity=None):
         at = np.reshape(at, (-1, 3))
         n = len(at)
+        colours = np.broadcast_to(colours, (n, 3))
         self.parts[part] = at, np.broadcast_to(quat, (n, 4)), np.broadcast_to(scale, (n, 3)), colours
 
-    def show(self, frame):
-        self.marks.show(frame, np.zeros((len(frame.worlds), 3)))
+    def label(self, texts, at):
+        self.parts["label"] = texts, at
+
+    def of(self, worlds):
+        """Returns the parts of the present state of a `Data` or a `Batch`."""
+        batch = worlds if isinstance(worlds, fl.Batch) else batch_of(worlds)
+        frame = Frame.of(batch, None, {self.layer})
+        self.show(frame, np.zeros((len(frame.worlds), 3)))
         return self.parts
 
 
@@ -44,9 +52,9 @@ def standing(name="humanoid", steps=100):
 
 def test_centres_of_bodies_and_of_trees_equal_those_of_forward():
     model, data = standing()
-    parts = Drawn(MassCentres(None, model, 0.1)).show(Frame.of(batch_of(data), None, {"mass centres"}))
-    assert np.allclose(parts["body"][0], data.xipos[1:], atol=EXACT)
-    assert np.allclose(parts["tree"][0], data.subtree_com[1], atol=EXACT)
+    parts = Drawn(model, "mass centres").of(data)
+    assert np.allclose(parts["sphere"][0], data.xipos[1:], atol=EXACT)
+    assert np.allclose(parts["sphere 1"][0], data.subtree_com[1], atol=EXACT)
 
 
 def test_centres_follow_the_masses_of_each_world():
@@ -56,8 +64,8 @@ def test_centres_follow_the_masses_of_each_world():
     batch.set_const()
     com = batch.bind("subtree_com")
     batch.forward()
-    parts = Drawn(MassCentres(None, model, 0.1)).show(Frame.of(batch, None, {"mass centres"}))
-    assert np.allclose(parts["tree"][0], com[:, 1], atol=EXACT)
+    parts = Drawn(model, "mass centres").of(batch)
+    assert np.allclose(parts["sphere 1"][0], com[:, 1], atol=EXACT)
     assert np.abs(com[1, 1] - com[0, 1]).max() > 1e-3
 
 
@@ -65,7 +73,7 @@ def test_the_box_of_equal_inertia_of_a_box_is_the_box():
     model = fl.load(BRICK)
     data = fl.Data(model)
     fl.forward(model, data)
-    at, quat, half, _ = Drawn(Inertias(None, model, 0.1)).show(Frame.of(batch_of(data), None, {"inertias"}))["box"]
+    at, quat, half, _ = Drawn(model, "inertias").of(data)["box"]
     corner = to_world(quat[0], half[0] * np.eye(3))
     exact = data.geom_xmat[0].reshape(3, 3).T * np.array([[0.1], [0.2], [0.3]])
     # order and signs of principal axes are arbitrary
@@ -76,12 +84,11 @@ def test_the_box_of_equal_inertia_of_a_box_is_the_box():
 
 def test_joint_arrows_are_at_anchors_along_axes():
     model, data = standing("arm", 3)
-    marks = Joints(None, model, 0.2)
-    parts = Drawn(marks).show(Frame.of(batch_of(data), None, {"joints"}))
-    at, quat, scale, _ = parts["shaft"]
+    parts = Drawn(model, "joints").of(data)
+    at, quat, scale, _ = parts["tube"]
     assert np.allclose(to_world(quat, np.array((0.0, 0.0, 1.0))), data.xaxis, atol=EXACT)
     assert np.allclose(at - to_world(quat, scale * (0, 0, 1)), data.xanchor, atol=EXACT)
-    assert len(parts["ball"][0]) == len(parts["free"][0]) == 0
+    assert len(parts["sphere"][0]) == len(parts["box"][0]) == 0
 
 
 def test_free_and_ball_joints_have_separate_marks():
@@ -89,13 +96,13 @@ def test_free_and_ball_joints_have_separate_marks():
     model = fl.load(text)
     data = fl.Data(model)
     fl.forward(model, data)
-    parts = Drawn(Joints(None, model, 0.2)).show(Frame.of(batch_of(data), None, {"joints"}))
-    assert parts["ball"][0].tolist() == [[1, 2, 3]] and parts["free"][0].tolist() == [[0, 0, 9]]
+    parts = Drawn(model, "joints").of(data)
+    assert parts["sphere"][0].tolist() == [[1, 2, 3]] and parts["box"][0].tolist() == [[0, 0, 9]]
 
 
 def test_axes_of_bodies_are_the_columns_of_their_frames():
     model, data = standing()
-    at, quat, scale, colours = Drawn(Bodies(None, model, 0.2)).show(Frame.of(batch_of(data)))["axis"]
+    at, quat, scale, colours = Drawn(model, "bodies").of(data)["tube"]
     along = to_world(quat, np.array((0.0, 0.0, 1.0))).reshape(-1, 3, 3)
     assert np.allclose(along, data.xmat[1:].reshape(-1, 3, 3).transpose(0, 2, 1), atol=EXACT)
     foot = at - to_world(quat, scale * (0, 0, 1))
@@ -105,23 +112,22 @@ def test_axes_of_bodies_are_the_columns_of_their_frames():
 
 def test_discs_and_arrows_are_at_contacts():
     model, data = standing()
-    frame = Frame.of(batch_of(data), None, {"forces"})
     contact = data.contact
-    at, quat, _, _ = Drawn(Contacts(None, model, 0.2)).show(frame)["disc"]
+    at, quat, _, _ = Drawn(model, "contacts").of(data)["cylinder"]
     assert len(contact) > 2 and np.allclose(at, contact.pos, atol=EXACT)
     normal = contact.frame.reshape(-1, 3, 3)[:, 0]
     assert np.allclose(to_world(quat, np.array((0.0, 0.0, 1.0))), normal, atol=EXACT)
-    marks = Forces(None, model, 0.2, 2.0)
-    tip, quat, scale, _ = Drawn(marks).show(frame)["head"]
-    force = (tip + to_world(quat, scale * (0, 0, 1)) - contact.pos) / marks.per_newton
-    assert np.allclose(force, frame.touches.force, atol=1e-3)
+    marks = Drawn(model, "forces")
+    tip, quat, scale, _ = marks.of(data)["cone"]
+    force = (tip + to_world(quat, scale * (0, 0, 1)) - contact.pos) / per_newton(marks)
+    assert np.allclose(force, Frame.of(batch_of(data), None, {"forces"}).touches.force, atol=1e-3)
     weight = 9.81 * model.body_mass.sum()
-    assert marks.per_newton * weight == pytest.approx(2.0)
+    assert per_newton(marks) * weight == pytest.approx(2.0)
 
 
 def test_a_model_without_weight_has_arrows_of_no_length():
     model = fl.load('<mujoco><worldbody><geom size=".1"/></worldbody></mujoco>')
-    assert Forces(None, model, 0.2, 2.0).per_newton == 0
+    assert per_newton(Drawn(model, "forces")) == 0
 
 
 def test_island_colors_differ_and_sleeping_trees_are_grey():
@@ -131,7 +137,7 @@ def test_island_colors_differ_and_sleeping_trees_are_grey():
     model = fl.load(BRICK)
     frame = Frame.of(fl.Batch(model, 1))
     assert paint(model, frame, True, True) is None
-    frame.island, frame.asleep = np.array([[0, -1]]), np.array([[False, True]])
+    frame.fields["tree_island"], frame.asleep = np.array([[0, -1]]), np.array([[False, True]])
     found = paint(model, frame, True, True)
     assert found.bodies.tolist() == [[False, True, True]]
     assert np.array_equal(found.colours[0, 1], colours[0]) and tuple(found.colours[0, 2]) == GREY

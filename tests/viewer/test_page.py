@@ -96,8 +96,8 @@ def test_the_clock_of_the_page(opened, visited):
     assert page.source.clock == clock
     turn(page, "speed", "0.25")
     assert page.source.speed == 0.25
-    turn(page, "scrub", 1)
-    assert page.source.position == (1, 0)
+    turn(page, "scrub", 7 * page.source.timestep)
+    assert page.source.clock == pytest.approx(7 * page.source.timestep) and not page.source.running
     turn(page, "clock", "Reset")
     assert page.source.batch.time == 0.0 and page.message == ""
 
@@ -171,12 +171,12 @@ def test_bodies_and_actuators(opened):
     assert [session.friction(body, world) for world in range(3)] == [before, 0.25, before]
     turn(page, "mass", -1.0)
     assert "mass" in page.message and page.panel.handles["mass"].value == 9.0
-    turn(page, "control 3", 0.5)
+    turn(page, "actuator 3", 0.5)
     assert session.batch.ctrl[:, 3].tolist() == [0.0, 0.5, 0.0]
     turn(page, "scope", "all worlds")
-    turn(page, "control 3", -0.5)
+    turn(page, "actuator 3", -0.5)
     assert (session.batch.ctrl[:, 3] == -0.5).all()
-    turn(page, "relax")
+    turn(page, "reset actuators")
     assert not session.batch.ctrl.any()
 
 

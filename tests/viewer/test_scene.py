@@ -63,9 +63,13 @@ def clean(server):
 
 
 def handles(server):
-    """Returns nodes with many poses, by name."""
+    """Returns nodes with many poses, and labels, by name."""
     found = server.scene._handle_from_node_name  # viser's public API finds nodes only by name
-    return {name: handle for name, handle in found.items() if hasattr(handle, "batched_positions")}
+    return {
+        name: handle
+        for name, handle in found.items()
+        if hasattr(handle, "batched_positions") or hasattr(handle, "text")
+    }
 
 
 def visible(server):
@@ -304,8 +308,10 @@ def test_groups_above_2_are_hidden_at_first(server):
 )
 def test_each_layer_can_be_shown_and_hidden(server, layer):
     model = fl.bundled("slider_crank" if layer != "hulls" else "hand")
-    if layer in ("contacts", "forces"):
+    if layer in ("contacts", "forces", "support"):
         model = fl.bundled("box_stack")
+    if layer in ("joint limits", "site names"):
+        model = fl.bundled("humanoid")
     if layer == "tendons":
         model = fl.load(
             '<mujoco><worldbody><site name="a"/><body><joint/><geom size=".1" pos="1 0 0"/><site name="b" pos="1 0 1"/>'
@@ -334,8 +340,8 @@ def test_marks_appear_and_disappear_with_their_objects(server):
     assert not any("contacts" in name for name in visible(server))
     data.qpos[2] = 0.0999
     scene.show(Frame.of(batch_of(data), None, scene.drawn_layers))
-    assert {"/contacts/disc", "/forces/head", "/forces/shaft"} <= visible(server)
-    assert handles(server)["/contacts/disc"].batched_positions.shape == (1, 3)
+    assert {"/contacts/cylinder", "/forces/cone", "/forces/tube"} <= visible(server)
+    assert handles(server)["/contacts/cylinder"].batched_positions.shape == (1, 3)
     data.qpos[2] = 1
     scene.show(Frame.of(batch_of(data), None, scene.drawn_layers))
     assert not any("contacts" in name or "forces" in name for name in visible(server))

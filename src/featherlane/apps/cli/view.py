@@ -97,14 +97,20 @@ def _is_recording(source: str) -> bool:
 
 def _session(request: Request) -> Any:
     """Returns the worlds that the page runs."""
+    from featherlane.apps.viewer.reload import ModelFile
     from featherlane.apps.viewer.session import Session
 
-    model = load(request.source)
-    set_options(model, request.settings)
-    nworld = request.worlds or 1
-    session = Session.of(model, nworld, request.threads or None, request.dtype)
-    if request.keyframe is not None:
-        session.reset(keyframe_of(model, request.keyframe))
+    def loaded() -> Session:
+        model = load(request.source)
+        set_options(model, request.settings)
+        session = Session.of(model, request.worlds or 1, request.threads or None, request.dtype)
+        if request.keyframe is not None:
+            session.reset(keyframe_of(model, request.keyframe))
+        return session
+
+    session = loaded()
+    if os.path.isfile(session.model.source):
+        session.file = ModelFile(session.model.source, loaded)
     return session
 
 

@@ -6,7 +6,7 @@ Kinematics computes the poses of all bodies together.  Contacts, their forces an
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,28 +17,33 @@ from featherlane.apps.viewer.paths import Paths, paths
 from featherlane.enums import Enable
 from featherlane.extension import one_of
 
-# every layer and what it needs in addition to the poses of bodies
+# every layer and what it needs in addition to the poses of bodies: fields of a world or the model, or other parts
 LAYERS = {
     "geoms": (),
     "hulls": (),
     "sites": (),
     "tendons": ("paths",),
-    "joints": ("joints",),
+    "joints": ("xanchor", "xaxis"),
+    "joint limits": ("xanchor", "xaxis", "qpos"),
+    "actuators": ("xanchor", "xaxis", "paths", "actuator_force"),
     "bodies": (),
-    "mass centres": ("masses",),
-    "inertias": ("masses",),
+    "mass centres": ("xipos", "subtree_com"),
+    "support": ("touches", "subtree_com"),
+    "inertias": ("xipos", "body_mass", "body_inertia"),
     "contacts": ("touches",),
     "forces": ("touches",),
-    "islands": ("islands",),
-    "sleep": ("sleep",),
+    "body names": (),
+    "joint names": ("xanchor",),
+    "geom names": ("geom_xpos",),
+    "site names": ("site_xpos",),
+    "islands": ("tree_island",),
+    "sleep": ("asleep",),
     "glass": (),
 }
-FIELDS = {
-    "joints": ("xanchor", "xaxis"),
-    "masses": ("xipos",),
-    "paths": ("site_xpos", "geom_xpos", "geom_xmat"),
-}  # fields of kinematics by need
-MOST_DETAILED = 64  # number of worlds (the first) with contacts and islands, which take a forward pass
+KINEMATIC = "xanchor xaxis xipos subtree_com geom_xpos geom_xmat site_xpos cam_xpos cam_xmat".split()
+PATHS = ("site_xpos", "geom_xpos", "geom_xmat")  # fields that paths need
+FORWARD = {"tree_island": -1, "actuator_force": 0.0}  # fields of a forward pass, and their value in other worlds
+MOST_DETAILED = 64  # number of worlds (the first) with contacts and other results of a forward pass
 
 
 @dataclass
@@ -61,21 +66,6 @@ class Touches:
 
 
 @dataclass
-class Masses:
-    """Masses of bodies, which can differ between worlds.
-
-    Attributes:
-        centre: (n, nbody, 3) centres of mass [m].
-        mass: (n or 1, nbody) [kg].
-        inertia: (n or 1, nbody, 3) about the principal axes [kg m^2].
-    """
-
-    centre: np.ndarray
-    mass: np.ndarray
-    inertia: np.ndarray
-
-
-@dataclass
 class Frame:
     """Data to draw n worlds, in world axes, relative to each world's origin.
 
@@ -84,11 +74,10 @@ class Frame:
         time: (n,) [s].
         pos: (n, nbody, 3) positions of bodies [m].
         quat: (n, nbody, 4) orientations of bodies.
-        anchor: (n, njnt, 3) anchors of joints [m]; None if no layer needs it, like all fields below.
-        axis: (n, njnt, 3) axes of joints.
-        asleep: (n, ntree) whether each tree sleeps.
-        island: (n, ntree) constraint island of each tree, -1 for none; -1 in worlds after the first 64.
+        fields: (n, ...) other fields that layers need, by name; those of `FORWARD` are of the first 64 worlds only.
+        asleep: (n, ntree) whether each tree sleeps; None if no layer needs it, like all fields below.
         touches: contacts of the first 64 worlds.
+        needs: data that was computed for layers, see `LAYERS`.
         variants: (n, groups) names of the variants that each world has of the model's groups, None without groups.
     """
 
@@ -96,56 +85,64 @@ class Frame:
     time: np.ndarray
     pos: np.ndarray
     quat: np.ndarray
-    anchor: np.ndarray | None = None
-    axis: np.ndarray | None = None
-    masses: Masses | None = None
+    fields: dict[str, np.ndarray] = field(default_factory=dict)
     asleep: np.ndarray | None = None
-    island: np.ndarray | None = None
     touches: Touches | None = None
     paths: Paths | None = None
     variants: np.ndarray | None = None
+    needs: frozenset[str] = frozenset()
+
+    def shows(self, layer: str) -> bool:
+        """Returns whether the frame has the data of a layer."""
+        return self.needs.issuperset(LAYERS[layer])
 
     @classmethod
-    def of(cls, batch: Batch, worlds: np.ndarray | None = None, layers: Iterable[str] = ()) -> Frame:
+    def of(
+        cls,
+        batch: Batch,
+        worlds: np.ndarray | None = None,
+        layers: Iterable[str] = (),
+        fields: Iterable[str] = (),
+    ) -> Frame:
         """Computes the frame of the present states of some worlds, which do not change.
 
         Args:
             worlds: numbers of the worlds; None for all worlds.
             layers: names of the drawn layers (`LAYERS`); data for other layers is not computed.
+            fields: further fields, of `KINEMATIC`.
 
         Raises:
             ModelError: a world does not exist, or a layer is unknown.
             RuntimeError: another thread is executing a call of the batch.
         """
-        needs = {need for layer in layers for need in LAYERS[one_of("layers", layer, LAYERS)]}
+        needs = {need for layer in layers for need in LAYERS[one_of("layers", layer, LAYERS)]} | {*fields}
         chosen = np.arange(batch.nworld) if worlds is None else np.asarray(worlds, int)
-        fields = ["xpos", "xquat", *(name for need, names in FIELDS.items() if need in needs for name in names)]
-        found = batch.present_fields(fields, ids=chosen)
-        frame = cls(chosen, batch.time[chosen], found["xpos"], found["xquat"], found.get("xanchor"), found.get("xaxis"))
+        kinematic = [name for name in KINEMATIC if name in needs or ("paths" in needs and name in PATHS)]
+        found = batch.present_fields(["xpos", "xquat", *kinematic], ids=chosen)
+        frame = cls(chosen, batch.time[chosen], found["xpos"], found["xquat"], needs=frozenset(needs))
+        frame.fields = {name: found[name] for name in kinematic}
+        frame.fields |= {name: _per_world(batch, name, chosen) for name in needs if name.startswith("body_")}
+        frame.fields |= _forwarded(batch, chosen, [name for name in FORWARD if name in needs])
+        if "qpos" in needs:
+            frame.fields["qpos"] = batch.qpos[chosen]
         if groups := batch.model.variants:
             frame.variants = np.stack([batch.get_variant(group, ids=chosen) for group in groups], 1)
-        if "masses" in needs:
-            mass, inertia = (_per_world(batch, f"body_{name}", chosen) for name in ("mass", "inertia"))
-            frame.masses = Masses(found["xipos"], mass, inertia)
         if "paths" in needs:
             ends, length = batch.tendon_arcs(ids=chosen)
-            frame.paths = paths(batch.model, found["site_xpos"], found["geom_xpos"], found["geom_xmat"], ends, length)
-        if "sleep" in needs:
+            frame.paths = paths(batch.model, *(found[name] for name in PATHS), ends, length)
+        if "asleep" in needs:
             frame.asleep = np.zeros((len(chosen), batch.model.ntree), bool)
             if batch.model.opt.enableflags & Enable.SLEEP:
                 frame.asleep = batch.tree_asleep[chosen] >= 0
         if "touches" in needs:
             frame.touches = _touches(batch, chosen[:MOST_DETAILED])
-        if "islands" in needs:
-            frame.island = np.full((len(chosen), batch.model.ntree), -1)
-            frame.island[:MOST_DETAILED] = _islands(batch, chosen[:MOST_DETAILED])
         return frame
 
 
 def _per_world(batch: Batch, name: str, chosen: np.ndarray) -> np.ndarray:
-    """Returns a field of the model: (n, ...) if it differs between worlds, else (1, ...)."""
-    own = batch.expanded(name)
-    return getattr(batch.model, name)[None].copy() if own is None else own[chosen]
+    """Returns a field of the model in some worlds (n, ...)."""
+    own, value = batch.expanded(name), getattr(batch.model, name)
+    return np.broadcast_to(value, (len(chosen), *value.shape)).copy() if own is None else own[chosen]
 
 
 def checkpoint_of(batch: Batch, worlds: Sequence[int] | np.ndarray) -> dict[str, np.ndarray]:
@@ -157,18 +154,25 @@ def checkpoint_of(batch: Batch, worlds: Sequence[int] | np.ndarray) -> dict[str,
 _PROBES: WeakKeyDictionary[Batch, Batch] = WeakKeyDictionary()  # copies of worlds, kept as long as their source
 
 
-def _islands(batch: Batch, chosen: np.ndarray) -> np.ndarray:
-    """Returns the constraint island of each tree, (n, ntree), which a forward pass of copies computes."""
+def _forwarded(batch: Batch, chosen: np.ndarray, names: list[str]) -> dict[str, np.ndarray]:
+    """Returns fields (n, ...) that a forward pass of copies of the first worlds computes."""
+    first = chosen[:MOST_DETAILED]
+    if not names:
+        return {}
     probe = _PROBES.get(batch)
-    if probe is None or probe.nworld != len(chosen):
-        n = max(len(chosen), 1)
+    if probe is None or probe.nworld != len(first):
+        n = max(len(first), 1)
         probe = _PROBES[batch] = Batch(batch.model, n, nthread=1, dtype=batch.dtype, given_contacts=batch.ngiven)
         probe.mute()
-    if len(chosen):
-        probe.restore(checkpoint_of(batch, chosen))
-        probe.bind("tree_island")
+    bound = {name: probe.bind(name) for name in names}
+    if len(first):
+        probe.restore(checkpoint_of(batch, first))
         probe.forward()
-    return probe.bind("tree_island")[: len(chosen)]
+    found = {}
+    for name, values in bound.items():
+        found[name] = np.full((len(chosen), *values.shape[1:]), FORWARD[name])
+        found[name][: len(first)] = values[: len(first)]
+    return found
 
 
 def _touches(batch: Batch, chosen: np.ndarray) -> Touches:

@@ -90,11 +90,13 @@ class History:
         while len(self) > k:
             self._nbytes -= self._moments.pop().nbytes
 
+    def before(self, clock: float) -> int:
+        """Returns the index of the last moment that began no later than `clock`; 0 if there is none."""
+        return max((k for k, moment in enumerate(self._moments) if moment.clock <= clock), default=0)
+
     def since(self, clock: float) -> list[Moment]:
         """Returns the newest moments, starting with the last one that began no later than `clock`."""
-        moments = list(self._moments)
-        begun = [k for k, moment in enumerate(moments) if moment.clock <= clock]
-        return moments[begun[-1] if begun else 0 :]
+        return list(self._moments)[self.before(clock) :]
 
 
 def pulled_step(batch: Batch | MixedBatch, pulls: list[Pull]) -> None:

@@ -1,4 +1,7 @@
-"""Layers of marks: frames of bodies and joints, centres of mass and inertias, contacts and their forces, tendons."""
+"""Layers of marks: names, frames, joints and limits, masses, contacts and forces, tendons and actuators.
+
+`MARKS` lists them.  Each is a function that draws the marks of a frame.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import numpy as np
 
 from featherlane import Model
 from featherlane.apps.viewer.appearance import Looks
-from featherlane.apps.viewer.frame import Frame, Masses
-from featherlane.apps.viewer.marks import STEPS, Marks, arrow
-from featherlane.apps.viewer.shapes import box, cylinder, sphere, tube
-from featherlane.enums import BALL, FREE, NGROUP
+from featherlane.apps.viewer.frame import Frame
+from featherlane.apps.viewer.inspection import moved_joints
+from featherlane.apps.viewer.marks import Marks
+from featherlane.apps.viewer.markup import labels
+from featherlane.enums import BALL, FREE, HINGE, NGROUP, SLIDE, TRN_TENDON
 from featherlane.extension import rotation
 
 # sizes in mean body sizes
@@ -23,146 +27,256 @@ FORCE = (0.2, 0.75, 0.35)
 DISC_RADIUS, DISC_HALF = 0.15, 0.03
 WEIGHT = 1.0  # length of an arrow for the weight of the whole model, in extents
 STANDARD_GRAVITY = 9.81  # used if the model has no gravity
+GOOD, BAD = np.array((0.1, 0.7, 0.3)), np.array((0.9, 0.1, 0.1))  # within limits, and at a limit
+LIMIT_RADIUS, LIMIT_ARC, ARC_PIECES = 0.03, 0.8, 12
+AT_LIMIT = 0.01  # part of its range within which a joint is at its limit
+FULL_FORCE = 1.5  # length of an arrow for an actuator's largest force
 
 
-class Bodies(Marks):
+def bodies(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws the frames of all bodies except the world body: x red, y green, z blue."""
-
-    def __init__(self, server, model: Model, size: float):
-        super().__init__(server, "bodies", {"axis": tube(STEPS)})
-        self.size = size
-
-    def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        half, quat = AXIS_LENGTH * self.size / 2, frame.quat[:, 1:, None]
-        at = (frame.pos + offsets[:, None])[:, 1:, None] + rotation.to_world(quat, half * AXES)
-        radius = AXIS_RADIUS * self.size
-        colours = np.tile(AXES, (at.size // 9, 1))
-        turn = rotation.product(quat, rotation.from_z(AXES)).reshape(-1, 4)
-        self.draw("axis", at, turn, (radius, radius, half), colours)
+    half, quat = AXIS_LENGTH * marks.size / 2, frame.quat[:, 1:, None]
+    at = (frame.pos + offsets[:, None])[:, 1:, None] + rotation.to_world(quat, half * AXES)
+    radius = AXIS_RADIUS * marks.size
+    turn = rotation.product(quat, rotation.from_z(AXES)).reshape(-1, 4)
+    marks.draw("tube", at, turn, (radius, radius, half), np.tile(AXES, (at.size // 9, 1)))
 
 
-class Joints(Marks):
+def joints(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws an arrow along the axis of a hinge or slide joint, a ball at a ball joint, a cube at a free joint."""
-
-    def __init__(self, server, model: Model, size: float):
-        super().__init__(server, "joints", {**arrow(), "ball": sphere(STEPS), "free": box()})
-        kind = model.jnt_type
-        self.ball, self.free = np.flatnonzero(kind == BALL), np.flatnonzero(kind == FREE)
-        self.turning = np.flatnonzero((kind != BALL) & (kind != FREE))
-        self.size = size
-
-    def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        if frame.anchor is None or frame.axis is None:
-            return
-        at = frame.anchor + offsets[:, None]
-        axes = frame.axis[:, self.turning].reshape(-1, 3)
-        self.arrows(
-            at[:, self.turning].reshape(-1, 3), JOINT_LENGTH * self.size * axes, JOINT_RADIUS * self.size, JOINT
-        )
-        blob = (BLOB * self.size,) * 3
-        self.draw("ball", at[:, self.ball], rotation.IDENTITY, blob, JOINT)
-        self.draw("free", at[:, self.free], rotation.IDENTITY, blob, JOINT)
+    kind, at = marks.model.jnt_type, frame.fields["xanchor"] + offsets[:, None]
+    turning = (kind == HINGE) | (kind == SLIDE)
+    axes = JOINT_LENGTH * marks.size * frame.fields["xaxis"][:, turning].reshape(-1, 3)
+    marks.arrows(at[:, turning].reshape(-1, 3), axes, JOINT_RADIUS * marks.size, JOINT)
+    for part, shown in (("sphere", BALL), ("box", FREE)):
+        marks.draw(part, at[:, kind == shown], rotation.IDENTITY, (BLOB * marks.size,) * 3, JOINT)
 
 
-class MassCentres(Marks):
+def joint_limits(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
+    """Draws the ranges of limited hinges as arcs, and of limited slides as lines, red at a limit.
+
+    A ray from the centre of the arc, or a ball on the line, is at the joint's position.
+    """
+    model = marks.model
+    scalar = np.isin(model.jnt_type, (HINGE, SLIDE)) & np.asarray(model.jnt_limited, bool)
+    starts, ends, colours = [], [], []
+    for j in np.flatnonzero(scalar).tolist():
+        q, anchor = frame.fields["qpos"][:, model.jnt_qposadr[j]], frame.fields["xanchor"][:, j] + offsets
+        low, high = model.jnt_range[j]
+        near = AT_LIMIT * (high - low)
+        colour = np.where(((q <= low + near) | (q >= high - near))[:, None], BAD, GOOD)
+        steps = np.linspace(low, high, ARC_PIECES + 1) - q[:, None]
+        axis = frame.fields["xaxis"][:, j, None]
+        if model.jnt_type[j] == SLIDE:
+            points = anchor[:, None] + steps[..., None] * axis
+        else:
+            ray = LIMIT_ARC * marks.size * _ray(model, frame, j)[:, None]
+            turned = ray * np.cos(steps)[..., None] + np.cross(axis, ray) * np.sin(steps)[..., None]
+            points = anchor[:, None] + turned
+            starts.append(anchor)
+            ends.append(anchor + 1.2 * ray[:, 0])
+            colours.append(colour)
+        starts.append(points[:, :-1].reshape(-1, 3))
+        ends.append(points[:, 1:].reshape(-1, 3))
+        colours.append(np.repeat(colour, ARC_PIECES, 0))
+    empty = [np.zeros((0, 3))]
+    drawn = (np.concatenate(parts or empty) for parts in (starts, ends, colours))
+    start, end, colour = drawn
+    marks.lines(start, end, LIMIT_RADIUS * marks.size, colour)
+    slides = scalar & (model.jnt_type == SLIDE)
+    balls = frame.fields["xanchor"][:, slides] + offsets[:, None]
+    marks.draw("sphere", balls, rotation.IDENTITY, (SMALL * marks.size,) * 3, JOINT)
+
+
+def _ray(model: Model, frame: Frame, j: int) -> np.ndarray:
+    """Returns unit vectors (n, 3) fixed to the body of a hinge, perpendicular to its axis, towards the body's mass."""
+    axis, body = model.jnt_axis[j], model.jnt_bodyid[j]
+    limb = model.body_ipos[body] - model.jnt_pos[j]
+    ray = limb - (limb @ axis) * axis
+    if np.linalg.norm(ray) < 1e-6 * (1e-6 + np.linalg.norm(limb)):
+        ray = np.cross(axis, np.eye(3)[np.abs(axis).argmin()])
+    return rotation.to_world(frame.quat[:, body], ray / np.linalg.norm(ray))
+
+
+def mass_centres(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws the centres of mass of bodies, and of the subtree of each child of the world."""
-
-    def __init__(self, server, model: Model, size: float):
-        super().__init__(server, "mass_centres", {"body": sphere(STEPS), "tree": sphere(2 * STEPS)})
-        self.size, self.roots = size, model.body_rootid
-        self.trees = np.unique(model.body_rootid[1:])
-
-    def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        if frame.masses is None:
-            return
-        centre, mass = frame.masses.centre + offsets[:, None], np.broadcast_to(frame.masses.mass, frame.pos.shape[:2])
-        there = mass[:, 1:] > 0
-        self.draw("body", centre[:, 1:][there], rotation.IDENTITY, (SMALL * self.size,) * 3, BODY)
-        whole, moment = np.zeros(mass.shape), np.zeros(centre.shape)
-        np.add.at(whole.T, self.roots, mass.T)
-        np.add.at(moment.swapaxes(0, 1), self.roots, (mass[..., None] * centre).swapaxes(0, 1))
-        whole, moment = whole[:, self.trees], moment[:, self.trees]
-        at = moment[whole > 0] / whole[whole > 0][:, None]
-        self.draw("tree", at, rotation.IDENTITY, (LARGE * self.size,) * 3, TREE)
+    model = marks.model
+    roots = np.unique(model.body_rootid[1:])
+    heavy, roots = model.body_mass > 0, roots[model.body_subtreemass[roots] > 0]
+    heavy[0] = False
+    for part, field, shown, size, colour in (
+        ("sphere", "xipos", heavy, SMALL, BODY), ("sphere 1", "subtree_com", roots, LARGE, TREE)
+    ):  # fmt: skip
+        at = (frame.fields[field] + offsets[:, None])[:, shown]
+        marks.draw(part, at, rotation.IDENTITY, (size * marks.size,) * 3, colour)
 
 
-class Inertias(Marks):
+def support(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
+    """Draws the support polygon of each tree: the hull of its contacts with fixed bodies, seen along gravity.
+
+    A ball marks the centre of mass, projected along gravity to the height of the lowest contact: green inside of the
+    polygon, red outside.
+    """
+    edges, balls, colours = [np.zeros((0, 2, 3))], [np.zeros((0, 3))], [np.zeros((0, 3))]
+    model, touches = marks.model, frame.touches
+    gravity = np.asarray(model.opt.gravity, float)
+    up = -gravity / np.linalg.norm(gravity) if gravity.any() else np.array((0.0, 0.0, 1.0))
+    across = rotation.to_world(rotation.from_z(up[None])[0], AXES)[:2].T
+    tree, root = (ids[model.geom_bodyid[touches.geom]] for ids in (model.body_treeid, model.body_rootid))
+    fixed = (tree < 0).any(1) & (tree >= 0).any(1)
+    trees = np.where(tree >= 0, root, -1).max(1)
+    for world, body in np.unique(np.column_stack((touches.world, trees))[fixed], axis=0).tolist():
+        points = touches.pos[fixed & (touches.world == world) & (trees == body)]
+        centre = frame.fields["subtree_com"][world, body]
+        ball = centre - up * (up @ centre - (points @ up).min())
+        outline = points[hull(points @ across)]
+        edges.append(np.stack((outline, np.roll(outline, -1, 0)), 1) + offsets[world])
+        balls.append(ball[None] + offsets[world])
+        colours.append((GOOD if is_inside(ball @ across, outline @ across) else BAD)[None])
+    edge = np.concatenate(edges)
+    marks.lines(edge[:, 0], edge[:, 1], LIMIT_RADIUS * marks.size, JOINT)
+    size = (SMALL * marks.size,) * 3
+    marks.draw("sphere", np.concatenate(balls), rotation.IDENTITY, size, np.concatenate(colours))
+
+
+def hull(points: np.ndarray) -> np.ndarray:
+    """Returns the indices of the corners of the convex hull of points (n, 2), counterclockwise.
+
+    Source: Andrew, Another efficient algorithm for convex hulls in two dimensions, 1979.
+    """
+    order = np.lexsort(points.T[::-1]).tolist()
+    sides = []
+    for way in (order, order[::-1]):
+        side: list[int] = []
+        for k in way:
+            while len(side) > 1 and _turn(*points[[side[-2], side[-1], k]]) <= 0:
+                side.pop()
+            side.append(k)
+        sides.append(side[:-1])
+    return np.array(sides[0] + sides[1] or order, int)
+
+
+def _turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
+    """Returns twice the area of a triangle (2,), positive if it is counterclockwise."""
+    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+
+
+def is_inside(point: np.ndarray, corners: np.ndarray) -> bool:
+    """Returns whether a point is inside of a convex polygon (n, 2), which is counterclockwise."""
+    edges = zip(corners, np.roll(corners, -1, 0), strict=True)
+    return len(corners) > 2 and all(_turn(a, b, point) >= 0 for a, b in edges)
+
+
+def inertias(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws boxes of equal mass and inertia, along the principal axes."""
-
-    def __init__(self, server, model: Model, size: float):
-        super().__init__(server, "inertias", {"box": box()})
-        self.model = model
-
-    def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        if frame.masses is None:
-            return
-        sides = half_sides(frame.masses)
-        at = frame.masses.centre + offsets[:, None]
-        quat = rotation.product(frame.quat, self.model.body_iquat)
-        there = np.broadcast_to((sides > 0).any(-1), at.shape[:2])
-        self.draw("box", at[there], quat[there], np.broadcast_to(sides, at.shape)[there], INERTIA, CLEAR)
+    sides = half_sides(frame.fields["body_mass"], frame.fields["body_inertia"])
+    at = frame.fields["xipos"] + offsets[:, None]
+    quat, there = rotation.product(frame.quat, marks.model.body_iquat), (sides > 0).any(-1)
+    marks.draw("box", at[there], quat[there], sides[there], INERTIA, CLEAR)
 
 
-def half_sides(masses: Masses) -> np.ndarray:
-    """Computes half sides (n or 1, nbody, 3) of the boxes from I_x = m / 3 (y^2 + z^2); zero without mass."""
-    moment = masses.inertia / np.where(masses.mass > 0, masses.mass, 1.0)[..., None]
+def half_sides(mass: np.ndarray, inertia: np.ndarray) -> np.ndarray:
+    """Computes half sides (n, nbody, 3) of the boxes from I_x = m / 3 (y^2 + z^2); zero without mass."""
+    moment = inertia / np.where(mass > 0, mass, 1.0)[..., None]
     squares = 1.5 * (moment.sum(-1, keepdims=True) - 2 * moment)
-    return np.where(masses.mass[..., None] > 0, np.sqrt(np.maximum(squares, 0.0)), 0.0)
+    return np.where(mass[..., None] > 0, np.sqrt(np.maximum(squares, 0.0)), 0.0)
 
 
-class Contacts(Marks):
+def contacts(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws contact points as discs perpendicular to the normal."""
-
-    def __init__(self, server, model: Model, size: float):
-        super().__init__(server, "contacts", {"disc": cylinder(STEPS)})
-        self.size = size
-
-    def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        touches = frame.touches
-        if touches is None:
-            return
-        pushes = (touches.force != 0).any(1, keepdims=True)
-        radius = DISC_RADIUS * self.size
-        at, quat = touches.pos + offsets[touches.world], rotation.from_z(touches.normal)
-        self.draw("disc", at, quat, (radius, radius, DISC_HALF * self.size), np.where(pushes, PUSHING, IDLE))
+    touches = frame.touches
+    pushes = (touches.force != 0).any(1, keepdims=True)
+    radius = DISC_RADIUS * marks.size
+    at, quat = touches.pos + offsets[touches.world], rotation.from_z(touches.normal)
+    marks.draw("cylinder", at, quat, (radius, radius, DISC_HALF * marks.size), np.where(pushes, PUSHING, IDLE))
 
 
-class Forces(Marks):
+def forces(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws contact forces on the second body."""
-
-    def __init__(self, server, model: Model, size: float, extent: float):
-        super().__init__(server, "forces", arrow())
-        gravity = float(np.linalg.norm(model.opt_gravity)) or STANDARD_GRAVITY
-        weight = gravity * float(model.body_mass.sum())
-        self.per_newton, self.radius = (WEIGHT * extent / weight if weight else 0.0), 0.05 * size
-
-    def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        touches = frame.touches
-        if touches is None:
-            return
-        acts = (touches.force != 0).any(1)
-        start = (touches.pos + offsets[touches.world])[acts]
-        self.arrows(start, self.per_newton * touches.force[acts], self.radius, FORCE)
+    touches = frame.touches
+    acts = (touches.force != 0).any(1)
+    start = (touches.pos + offsets[touches.world])[acts]
+    marks.arrows(start, per_newton(marks) * touches.force[acts], 0.05 * marks.size, FORCE)
 
 
-class Tendons(Marks):
+def per_newton(marks: Marks) -> float:
+    """Returns the length of arrows of forces [m/N]; 0 for a model without mass."""
+    gravity = float(np.linalg.norm(marks.model.opt_gravity)) or STANDARD_GRAVITY
+    weight = gravity * float(marks.model.body_mass.sum())
+    return WEIGHT * marks.extent / weight if weight else 0.0
+
+
+def actuators(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
+    """Draws forces of actuators: arrows along the axes of their joints, and colours of their tendons.
+
+    The arrow of an actuator with a force range is 1.5 mean body sizes long at the end of the range.  Without a range,
+    it has the length of a contact force; a torque counts as its force at a lever of the size of the model.  The
+    colour changes from green to red at the limit.
+    """
+    model = marks.model
+    force = frame.fields["actuator_force"][:, model.actuator_outadr]
+    limit = np.where(np.asarray(model.actuator_forcelimited, bool), np.abs(model.actuator_forcerange).max(1), np.inf)
+    part = force / np.maximum(limit, 1e-12)
+    colour = GOOD + (BAD - GOOD) * np.clip(np.abs(part), 0, 1)[..., None]
+    joint = moved_joints(model)
+    moves = np.flatnonzero(joint >= 0)
+    joint = joint[moves]
+    lever = np.where(model.jnt_type[joint] == HINGE, marks.extent, 1.0)
+    free = force[:, moves] * per_newton(marks) / lever
+    length = np.where(np.isfinite(limit[moves]), FULL_FORCE * marks.size * part[:, moves], free)
+    vector = (length[..., None] * frame.fields["xaxis"][:, joint]).reshape(-1, 3)
+    start = (frame.fields["xanchor"][:, joint] + offsets[:, None]).reshape(-1, 3)
+    marks.arrows(start, vector, 1.5 * JOINT_RADIUS * marks.size, colour[:, moves].reshape(-1, 3))
+    if (pulls := np.flatnonzero(model.actuator_trntype == TRN_TENDON)).size:
+        actuator = np.full(model.ntendon, -1)
+        actuator[model.actuator_trnid[pulls, 0]] = pulls
+        paths = frame.paths
+        drawn = actuator[paths.tendon] >= 0
+        world, tendon = paths.world[drawn], paths.tendon[drawn]
+        width = 1.5 * marks.looks.mj.tendon_width[tendon][:, None]
+        start, end = (points[drawn] + offsets[world] for points in (paths.start, paths.end))
+        marks.lines(start, end, width, colour[world, actuator[tendon]])
+
+
+def tendons(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws the paths of spatial tendons around geoms, by group."""
+    paths, (group, colours) = frame.paths, tendon_looks(marks.looks)
+    shown = np.isin(group, [g for g in marks.groups if marks.on[g]]) & (colours[:, 3] > 0)
+    drawn = shown[paths.tendon]
+    tendon, offset = paths.tendon[drawn], offsets[paths.world[drawn]]
+    width = marks.looks.mj.tendon_width[tendon][:, None]
+    marks.lines(paths.start[drawn] + offset, paths.end[drawn] + offset, width, colours[tendon, :3])
 
-    def __init__(self, server, model: Model, looks: Looks):
-        mj = model.mj_model
-        self.group, self.width = np.clip(mj.tendon_group, 0, NGROUP - 1), mj.tendon_width
-        self.colours = looks.colours("tendon")
-        groups = tuple(int(g) for g in np.unique(self.group[self.colours[:, 3] > 0]))
-        super().__init__(server, "tendons", {"piece": tube(STEPS), "corner": sphere(STEPS)}, groups)
 
-    def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        if frame.paths is None:
-            return
-        ways, shown = frame.paths, [g for g in self.groups if self.on[g]]
-        drawn = (np.isin(self.group, shown) & (self.colours[:, 3] > 0))[ways.tendon]
-        tendon, offset = ways.tendon[drawn], offsets[ways.world[drawn]]
-        start, end = ways.start[drawn] + offset, ways.end[drawn] + offset
-        width, rgb = self.width[tendon][:, None], self.colours[tendon, :3]
-        length = np.linalg.norm(end - start, axis=1, keepdims=True)
-        self.draw("piece", (start + end) / 2, rotation.from_z(end - start), np.hstack((width, width, length / 2)), rgb)
-        self.draw("corner", end, rotation.IDENTITY, np.hstack((width, width, width)), rgb)
+def tendon_looks(looks: Looks) -> tuple[np.ndarray, np.ndarray]:
+    """Returns group and colour (ntendon, 4) of all tendons."""
+    return np.clip(looks.mj.tendon_group, 0, NGROUP - 1), looks.colours("tendon")
+
+
+def _names(kind: str, field: str):
+    """Returns a function that writes the names of elements in the first drawn world."""
+
+    def paint(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
+        at = frame.pos if field == "xpos" else frame.fields[field]
+        first = 1 if kind == "body" else 0
+        marks.label(labels(marks.model.names(kind))[first:], at[0, first:] + offsets[0])
+
+    return paint
+
+
+MARKS = {
+    "tendons": tendons,
+    "joints": joints,
+    "joint limits": joint_limits,
+    "actuators": actuators,
+    "bodies": bodies,
+    "mass centres": mass_centres,
+    "support": support,
+    "inertias": inertias,
+    "contacts": contacts,
+    "forces": forces,
+    "body names": _names("body", "xpos"),
+    "joint names": _names("joint", "xanchor"),
+    "geom names": _names("geom", "geom_xpos"),
+    "site names": _names("site", "site_xpos"),
+}

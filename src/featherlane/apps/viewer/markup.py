@@ -30,6 +30,12 @@ def plain(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
+def labels(given: list[str]) -> tuple[str, ...]:
+    """Returns unique names, with numbers for unnamed elements."""
+    named = set(given)
+    return tuple(name or (f"#{k}" if str(k) in named else str(k)) for k, name in enumerate(given))
+
+
 class Prose:
     """A paragraph of the panel.
 

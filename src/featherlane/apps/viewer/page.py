@@ -6,6 +6,7 @@ thread waits: the page's own worlds are not stepped, and worlds of other owners 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 import traceback
@@ -16,6 +17,7 @@ import numpy as np
 
 from featherlane import Batch
 from featherlane.apps.viewer.browser_sync import wait_for_browsers
+from featherlane.apps.viewer.cameras import Cameras
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.markup import plain
 from featherlane.apps.viewer.node import Drag
@@ -135,6 +137,8 @@ class Page:
             if self._dirty:
                 self._draw()
             return
+        if self.source.file is not None and self.source.file.changed():
+            self._run(self.reload)
         if self.source.tick() or self._dirty:
             self._draw()
         now = time.perf_counter()
@@ -166,6 +170,22 @@ class Page:
         if self.server.get_clients():
             self.source.attach()
 
+    def reload(self) -> None:
+        """Loads the model's file again; layers and plots stay.
+
+        Raises:
+            FeatherlaneError: the file has an error, or the worlds have no file; the present worlds stay.
+        """
+        if self.source.file is None:
+            raise ModelError("reload: these worlds were not loaded from a file")
+        session, layers, plots = self.source.file.session(self.source), self.scene.state, self.panel.curves.plots.names
+        self.switch(session)
+        self.scene.restore(layers)
+        for name in plots:
+            with contextlib.suppress(FeatherlaneError):  # the element does not exist any more
+                self.panel.curves.plots.add(name)
+        self.panel.sync()
+
     @property
     def depth(self) -> int:
         """Returns the number of earlier sources."""
@@ -181,6 +201,7 @@ class Page:
         self.server.scene.reset()
         self._marks = {}
         self.scene = Scene(self.server, source.model, source.nworld)
+        self.cameras = Cameras(self.server, source.model)
         self.scene.draggable.append(lambda *held: self.do(lambda: self.drag(*held)))
         self.draw_first(min(source.nworld, DRAWN if drawn is None else drawn))
         self.panel = Panel(self)
@@ -212,14 +233,17 @@ class Page:
 
     def _draw(self) -> None:
         self._dirty = False
-        self.scene.show(self.frame())
+        frame, (world, body) = self.frame(), self.picked or (int(self.worlds[0]), min(1, self.source.model.nbody - 1))
+        self.scene.show(frame)
+        if world in self._offsets:
+            self.cameras.move(frame, int(np.searchsorted(self.worlds, world)), body, self._offsets[world])
         self._mark()
         self.frames += 1
 
     def frame(self) -> Frame:
         """Computes the present frame."""
-        layers = self.scene.drawn_layers
-        frames = [(first, Frame.of(batch, rows, layers)) for first, batch, rows in self._drawn_rows()]
+        layers, fields = self.scene.drawn_layers, self.cameras.fields
+        frames = [(first, Frame.of(batch, rows, layers, fields)) for first, batch, rows in self._drawn_rows()]
         return join_frames(frames)
 
     def _drawn_rows(self) -> Iterator[tuple[int, Batch, np.ndarray]]:
@@ -262,8 +286,9 @@ class Page:
 
     # ---- mouse -------------------------------------------------------------------------------------------------------
     def pick(self, world: int, body: int) -> None:
-        """Selects a body of a world for the panel and the plots."""
+        """Selects a body of a world for the panel, the plots and the camera."""
         self.picked = (world, body)
+        self._dirty = True
         self.panel.sync()
 
     def pick_along(self, origin, direction) -> None:
@@ -319,9 +344,13 @@ def join_frames(frames: list[tuple[int, Frame]]) -> Frame:
 
 
 def _joined(parts: list[Any], counts: np.ndarray) -> Any:
-    """Concatenates arrays, and records of arrays, whose `world` is an index among the drawn worlds."""
+    """Concatenates arrays, by name too, and records of arrays, whose `world` is an index among the drawn worlds."""
     if any(part is None for part in parts):
         return None
+    if isinstance(parts[0], frozenset):
+        return parts[0]
+    if isinstance(parts[0], dict):
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     values = {}

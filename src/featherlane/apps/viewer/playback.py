@@ -121,12 +121,17 @@ class Playback(Clock):
         self.go_to(0)
 
     @property
-    def place(self) -> tuple[int, int]:
-        return self.position, max(1, self.nframe - 1)
+    def place(self) -> tuple[int, int, int]:
+        return 0, self.position, max(1, self.nframe - 1)
 
-    def go_to(self, place: int) -> None:
+    @property
+    def pitch(self) -> int:
+        return 1
+
+    def go_to(self, place: float) -> None:
+        """Goes to a frame."""
         self.pause()
-        self.seek(place)
+        self.seek(int(place))
 
     def session(self) -> Session:
         """Returns a session that continues from the present frame, which holds only position, velocity and control."""

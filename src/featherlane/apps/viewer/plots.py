@@ -29,7 +29,7 @@ class Plots:
     """
 
     def __init__(self, server, container, source: Source):
-        self.server, self.container, self.source = server, container, source
+        self.server, self.container, self.source, self.height = server, container, source, HEIGHT
         self._samplers = {id(batch): Sampler(batch) for batch in source.batch.groups}
         self._charts: dict[str, tuple[Quantity, Any]] = {}
         self._worlds: tuple[int, ...] = ()
@@ -62,6 +62,19 @@ class Plots:
             wait_for_browsers(self.server)
             found[1].remove()
 
+    def move(self, container, height: int) -> None:
+        """Moves the charts to another container of the page, with this height [pixels]."""
+        self._clear()
+        self.container, self.height = container, height
+
+    def _clear(self) -> None:
+        """Removes all charts from the page; the next `draw` creates them again."""
+        wait_for_browsers(self.server)
+        for name, (found, chart) in self._charts.items():
+            if chart is not None:
+                chart.remove()
+            self._charts[name] = (found, None)
+
     def take(self, time: float, worlds: Sequence[int]) -> None:
         """Records the present values of some worlds.
 
@@ -73,11 +86,7 @@ class Plots:
         if worlds != self._worlds:
             self._worlds = worlds
             self._points.clear()
-            wait_for_browsers(self.server)
-            for name, (found, chart) in self._charts.items():
-                if chart is not None:
-                    chart.remove()
-                self._charts[name] = (found, None)
+            self._clear()
         if not self._charts or not worlds:
             return
         if self._points and time == self._points[-1][0]:
@@ -121,5 +130,5 @@ class Plots:
                 title=title,
                 scales={"x": {"time": False}},
                 legend={"show": len(labels) > 1},
-                height=HEIGHT + 20 * (len(labels) > 1),
+                height=self.height + 20 * (len(labels) > 1),
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from featherlane import Data, Model, stages
 from featherlane.apps.viewer.appearance import Looks
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.ground import Ground
-from featherlane.apps.viewer.mark_layers import Bodies, Contacts, Forces, Inertias, Joints, MassCentres, Tendons
+from featherlane.apps.viewer.mark_layers import MARKS, tendon_looks
 from featherlane.apps.viewer.marks import Marks
 from featherlane.apps.viewer.node import Drag
 from featherlane.apps.viewer.solids import Solids, geom_groups, hull_groups, site_groups
@@ -59,14 +59,11 @@ class Scene:
             name: Solids(server, model, name, looks, found, hulls, ENDLESS * float(self.extents.max()), self._held)
             for name, (found, hulls) in solids.items()
         }
-        self._marks: dict[str, Marks] = {
-            "tendons": Tendons(server, model, looks),
-            "joints": Joints(server, model, size),
-            "bodies": Bodies(server, model, size),
-            "mass centres": MassCentres(server, model, size),
-            "inertias": Inertias(server, model, size),
-            "contacts": Contacts(server, model, size),
-            "forces": Forces(server, model, size, extent),
+        group, colours = tendon_looks(looks)
+        groups = {"tendons": tuple(np.unique(group[colours[:, 3] > 0]).tolist())}
+        self._marks = {
+            name: Marks(server, name, paint, model, looks, size, extent, groups.get(name, ()))
+            for name, paint in MARKS.items()
         }
         self.layers: dict[str, tuple[int, ...]] = {name: layer.groups for name, layer in self._solids.items()}
         self.layers["geoms"] = tuple(sorted({*self.layers["geoms"], *self._ground.on}))
@@ -87,6 +84,16 @@ class Scene:
     def drawn_layers(self) -> frozenset[str]:
         """Returns the layers that are at least partly on, for `Frame.of`."""
         return frozenset(name for (name, _), on in self._on.items() if on)
+
+    @property
+    def state(self) -> dict[tuple[str, int | None], bool]:
+        """Returns which layers are on, by name and group, for `restore`."""
+        return dict(self._on)
+
+    def restore(self, state: Mapping[tuple[str, int | None], bool]) -> None:
+        """Turns layers on or off, as they were in another scene; groups that do not exist here have no effect."""
+        for layer, group in self._on.keys() & state.keys():
+            self.switch(layer, group, state[layer, group])
 
     def is_on(self, layer: str, group: int | None = None) -> bool:
         """Returns whether a layer, or one group of it, is drawn; without a group, whether any group is."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -19,7 +20,7 @@ from featherlane.apps.viewer.history import SECONDS, History, Moment, Pull, keep
 from featherlane.apps.viewer.mouse_forces import MouseForces
 from featherlane.apps.viewer.source import BAD
 from featherlane.errors import ModelError, near
-from featherlane.extension import whole_argument
+from featherlane.extension import bounded, whole_argument
 
 MOST_INCIDENTS = 16
 CONTACT_MODELS = ("convex", "coulomb", "lcp")  # of a comparison
@@ -137,13 +138,24 @@ class Session(Edits):
         self.batch.reset(keyframe=keyframe)
 
     @property
-    def place(self) -> tuple[int, int]:
-        last = max(1, len(self.history) - (self.position is not None))
-        return self.position[0] if self.position else last, last
+    def place(self) -> tuple[float, float, float]:
+        first = self.history[0].clock if len(self.history) else self.clock
+        last = self.clock if self.position is None else self.history[-1].clock
+        return first, self.clock, max(last, first + self.timestep)
 
-    def go_to(self, place: int) -> None:
-        if len(self.history):
-            self.seek(min(place, len(self.history) - (self.position is not None)))
+    @property
+    def pitch(self) -> float:
+        return self.timestep
+
+    def go_to(self, place: float) -> None:
+        """Goes to a time of the session's clock [s] within the history; before an edit of the model, to a moment."""
+        if len(self.history) and place < self.place[2] - self.timestep / 2:
+            k = self.history.before(place + self.timestep / 4)
+            moment = self.history[k]
+            steps = round(max(place - moment.clock, 0.0) / self.timestep) if moment.epoch == self.epoch else 0
+            self.seek(k, min(steps, moment.steps))
+        elif len(self.history):
+            self.seek(len(self.history) - (self.position is not None))
 
     def seconds(self, world: int) -> float:
         return self.clock
@@ -230,6 +242,26 @@ class Session(Edits):
         self._fresh = True
         self.release()
         self.mouse.pushes.clear()
+
+    def pose(self, joints: Sequence[int] | np.ndarray, values: Sequence[float], worlds: Sequence[int] | None) -> None:
+        """Sets positions of hinges and slides, at zero velocity; the history keeps the state before.
+
+        Args:
+            joints: (k,) numbers of the joints.
+            values: (k,) positions [rad or m].
+            worlds: the worlds; None for all.
+
+        Raises:
+            ModelError: a position is not a finite number.
+        """
+        for value in values:
+            bounded("joint position", value)
+        if not self._fresh or self.position is not None:
+            self.jump()
+        rows = slice(None) if worlds is None else list(worlds)
+        for joint, value in zip(joints, values, strict=True):
+            self.batch.qpos[rows, self.model.jnt_qposadr[joint]] = value
+            self.batch.qvel[rows, self.model.jnt_dofadr[joint]] = 0.0
 
     # ---- bookmarks ---------------------------------------------------------------------------------------------------
     def bookmark(self, name: str) -> None:

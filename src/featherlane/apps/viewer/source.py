@@ -26,6 +26,7 @@ class Source(ABC):
         choices, choice: labels of the groups of worlds that can be shown, if there are several, and the shown one.
         reported: whether steps of these worlds set solver reports.
         drawn: numbers of the drawn worlds.
+        file: the `ModelFile` that the page loads again after a change, if there is one.
     """
 
     batch: Batch | MixedBatch
@@ -34,6 +35,7 @@ class Source(ABC):
     choice = 0
     reported = True
     drawn: np.ndarray
+    file: Any = None
 
     @property
     def model(self) -> Model:
@@ -170,9 +172,14 @@ class Clock(Source):
 
     @property
     @abstractmethod
-    def place(self) -> tuple[int, int]:
-        """Returns the present position on the time slider, and the last one."""
+    def place(self) -> tuple[float, float, float]:
+        """Returns the first position on the time slider, the present one, and the last one."""
+
+    @property
+    @abstractmethod
+    def pitch(self) -> float:
+        """Returns the distance of two positions on the time slider."""
 
     @abstractmethod
-    def go_to(self, place: int) -> None:
+    def go_to(self, place: float) -> None:
         """Goes to a position on the time slider; the clock stops."""

@@ -29,9 +29,9 @@ def paint(model: Model, frame: Frame, sleep: bool, islands: bool) -> Paint | Non
     tree, shape = model.body_treeid, frame.pos.shape[:2]
     painted, colours = np.zeros(shape, bool), np.zeros((*shape, 3))
     moving = tree >= 0
-    if islands and frame.island is not None:
-        painted[:, moving] = frame.island[:, tree[moving]] >= 0
-        colours[:, moving] = hues(frame.island[:, tree[moving]])
+    if islands and "tree_island" in frame.fields:
+        island = frame.fields["tree_island"][:, tree[moving]]
+        painted[:, moving], colours[:, moving] = island >= 0, hues(island)
     if sleep and frame.asleep is not None:
         asleep = np.zeros(shape, bool)
         asleep[:, moving] = frame.asleep[:, tree[moving]]

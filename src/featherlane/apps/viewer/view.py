@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import re
 import time
 from collections.abc import Mapping
@@ -145,7 +146,7 @@ def view(
     """Opens a browser page that shows worlds, and returns immediately.
 
     A model: the page runs a copy of it in `nworld` worlds.  A bundled name, or a source that `featherlane.load` takes,
-    may stand for the model.
+    may stand for the model.  The page loads a file again after each change of it.
 
     A batch, a `Data` or an environment: the page observes the worlds while the caller steps them.  Results stay bitwise
     identical, and the speed is unaffected if no browser shows the page.  The page can run a copy from any state.
@@ -265,6 +266,7 @@ def shown_source(what, frames, nworld: int):
     """Returns the source to show: a session, a watch or a playback."""
     from featherlane.apps.viewer.failure_replay import frames_of
     from featherlane.apps.viewer.playback import Playback
+    from featherlane.apps.viewer.reload import ModelFile
     from featherlane.apps.viewer.session import Session
     from featherlane.apps.viewer.watch import Watch
 
@@ -279,4 +281,9 @@ def shown_source(what, frames, nworld: int):
         raise ModelError("frames: got a MixedBatch with frames, allowed is one of its groups (batch.groups[k])")
     own = worlds.model if isinstance(worlds, WORLDS) else what
     model = own if isinstance(own, Model) else load(own)
-    return Session.of(model, nworld) if frames is None else Playback(model, frames, "frames")
+    if frames is not None:
+        return Playback(model, frames, "frames")
+    session = Session.of(model, nworld)
+    if own is not model and os.path.isfile(model.source):
+        session.file = ModelFile(model.source, lambda: Session.of(load(own), nworld))
+    return session

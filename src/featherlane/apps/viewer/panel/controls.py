@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from featherlane.apps.viewer.markup import labels
 from featherlane.apps.viewer.panel.host import Host
 from featherlane.apps.viewer.session import Session
 
@@ -50,6 +51,15 @@ class Controls:
         """Creates a button that runs a job of the page."""
         return self.on(name, self.gui.add_button(label, hint=hint), lambda _: job(), click=True)
 
+    def command(self, label: str, key: str, job: Callable[[], Any]) -> None:
+        """Runs a job of the page when a visitor presses a key, or selects it in the command palette (Ctrl+K)."""
+        self.handles[f"key {key}"] = command = self.gui.add_command(label, hotkey=key)
+
+        async def triggered(event) -> None:
+            self.page.do(lambda: job() if self.page.shows(self) else None)
+
+        command.on_trigger(triggered)
+
     def shows(self, job: Callable[[], None]) -> None:
         """Registers a function that `sync` calls to update a control."""
         self._shown.append(job)
@@ -88,12 +98,6 @@ class Controls:
     def edited(self) -> tuple[int, ...] | None:
         """Returns the worlds that an edit applies to; None for all."""
         return (self.world(),) if self.handles["scope"].value == PICKED else None
-
-
-def labels(given: list[str]) -> tuple[str, ...]:
-    """Returns unique names, with numbers for unnamed elements."""
-    named = set(given)
-    return tuple(name or (f"#{k}" if str(k) in named else str(k)) for k, name in enumerate(given))
 
 
 def change(handle, name: str, value) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from featherlane.apps.viewer.panel.controls import Controls
-from featherlane.apps.viewer.plots import FIRST, Plots
+from featherlane.apps.viewer.plots import FIRST, HEIGHT, Plots
 from featherlane.apps.viewer.quantities import FIELD_OF, names
+
+LARGE, WIDTH = 300, 640  # height of a plot in a large window, and width of the window [pixels]
 
 
 class Curves:
@@ -12,9 +14,10 @@ class Curves:
 
     def __init__(self, controls: Controls):
         self.controls, gui = controls, controls.gui
-        folder, known = controls.folder("Plots"), tuple(names(controls.model))
-        self.plots = Plots(controls.server, folder, controls.source)
-        with folder:
+        self._folder, known = controls.folder("Plots"), tuple(names(controls.model))
+        self.plots = Plots(controls.server, self._folder, controls.source)
+        with self._folder:
+            controls.on("large plots", gui.add_checkbox("In a large window", False), self._enlarge)
             for name in FIELD_OF:
                 box = gui.add_checkbox(name, name in FIRST)
                 controls.on(f"plot {name}", box, lambda on, name=name: self._switch(name, on))
@@ -31,6 +34,17 @@ class Curves:
         """Adds the values at this time [s]."""
         self.plots.take(seconds, self._worlds())
         self.plots.draw()
+
+    def _enlarge(self, on: bool) -> None:
+        """Moves the plots to a window of the page, or back to the folder."""
+        if on:
+            self._window = self.controls.gui.add_panel()
+            self._window.dock_left()
+            self._window.set_width(WIDTH)
+            self.plots.move(self._window.add_tab("Plots"), LARGE)
+        else:
+            self.plots.move(self._folder, HEIGHT)
+            self._window.remove()
 
     def _switch(self, name: str, on: bool) -> None:
         self.plots.add(name) if on else self.plots.remove(name)

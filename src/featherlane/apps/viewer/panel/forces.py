@@ -1,4 +1,4 @@
-"""Folders of forces: dragging and pushing bodies, and sliders for actuators."""
+"""Folder of forces: dragging and pushing bodies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import numpy as np
 from featherlane.apps.viewer.markup import Prose
 from featherlane.apps.viewer.panel.controls import Controls
 
-MOST_SLIDERS = 60  # most actuators with sliders
 DIRECTIONS = {"+x": (1, 0, 0), "-x": (-1, 0, 0), "+y": (0, 1, 0), "-y": (0, -1, 0), "+z": (0, 0, 1), "-z": (0, 0, -1)}
 
 
@@ -35,47 +34,3 @@ class Forces:
         impulse = float(self.controls.handles["impulse"].value) * np.array(DIRECTIONS[direction], float)
         for world in range(len(session.labels)) or (self.controls.world(),):
             session.push(world, self.controls.body(), impulse)
-
-
-class Actuators:
-    """The folder of actuators, if the model has any."""
-
-    def __init__(self, controls: Controls):
-        self.controls, model, source = controls, controls.model, controls.session
-        if not model.nu:
-            return
-        limited = np.asarray(model.actuator_ctrllimited, bool)[:, None]
-        ranges = np.where(limited, model.actuator_ctrlrange, (-1.0, 1.0))
-        names = control_names(model)
-        with controls.folder("Actuators"):
-            controls.button("relax", "Set all to zero", self._relax)
-            self._sliders = []
-            for k in range(min(model.nu, MOST_SLIDERS)):
-                low, high = map(float, ranges[k])
-                start = float(np.clip(source.batch.ctrl[0, k], low, high))
-                slider = controls.gui.add_slider(names[k], low, high, (high - low) / 200, start)
-                controls.on(f"control {k}", slider, lambda value, k=k: source.set_control(k, value, controls.edited()))
-                self._sliders.append(slider)
-            if model.nu > MOST_SLIDERS:
-                Prose(controls.gui, "The first {} of {} actuators.", MOST_SLIDERS, model.nu)
-        controls.shows(self._show)
-
-    def _relax(self) -> None:
-        for k in range(self.controls.model.nu):
-            self.controls.session.set_control(k, 0.0, self.controls.edited())
-        self._show()
-
-    def _show(self) -> None:
-        control = self.controls.session.batch.ctrl[self.controls.world()]
-        for slider, value in zip(self._sliders, control.tolist(), strict=False):
-            slider.value = float(np.clip(value, slider.min, slider.max))
-
-
-def control_names(model) -> list[str]:
-    """Returns a name for each control: its actuator, with a number if the actuator has several."""
-    out = [""] * model.nu
-    for k, name in enumerate(model.names("actuator")):
-        first, number = int(model.actuator_ctrladr[k]), int(model.actuator_ctrlnum[k])
-        for i in range(number):
-            out[first + i] = f"{name or k}" + f" {i}" * (number > 1)
-    return out

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from featherlane.apps.viewer.cameras import Cameras
 from featherlane.apps.viewer.source import Source
 
 
@@ -14,7 +15,7 @@ class Host(Protocol):
     """Shown worlds, and the thread that runs jobs of visitors; `Page` describes the methods.
 
     Attributes:
-        server, scene: viser's server, and the scene on it.
+        server, scene, cameras: viser's server, the scene on it, and the visitors' cameras.
         source: the worlds.
         worlds: numbers of the drawn worlds.
         picked: last clicked (world, body).
@@ -22,6 +23,7 @@ class Host(Protocol):
 
     server: Any
     scene: Any
+    cameras: Cameras
     source: Source
     worlds: np.ndarray
     picked: tuple[int, int] | None
@@ -34,6 +36,7 @@ class Host(Protocol):
     def enter(self, source: Source) -> None: ...
     def leave(self) -> None: ...
     def switch(self, source: Source) -> None: ...
+    def reload(self) -> None: ...
     def draw_first(self, n: int) -> None: ...
     def draw_these(self, worlds) -> None: ...
     def pick(self, world: int, body: int) -> None: ...

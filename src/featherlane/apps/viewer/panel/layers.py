@@ -4,6 +4,24 @@ from __future__ import annotations
 
 from featherlane.apps.viewer.panel.controls import Controls
 
+# MuJoCo's keys, as far as it has the layer
+KEYS = {
+    "hulls": "H",
+    "tendons": "V",
+    "joints": "J",
+    "joint limits": "L",
+    "actuators": "U",
+    "bodies": "X",
+    "mass centres": "M",
+    "support": "P",
+    "inertias": "I",
+    "contacts": "C",
+    "forces": "F",
+    "body names": "B",
+    "islands": "N",
+    "glass": "T",
+}
+
 
 class Layers:
     """The folder of layers."""
@@ -15,6 +33,11 @@ class Layers:
                 self._switch(layer, None, layer)
                 for group in groups if len(groups) > 1 else ():
                     self._switch(layer, group, f"{layer}, group {group}")
+                if layer in KEYS:
+                    controls.command(f"Show or hide {layer}", KEYS[layer], lambda layer=layer: self._toggle(layer))
+            cameras = controls.page.cameras
+            box = controls.gui.add_dropdown("Camera", cameras.choices, initial_value=cameras.choice)
+            controls.on("camera choice", box, cameras.choose)
             controls.button("camera", "Reset the camera", self._aim)
 
     def _switch(self, layer: str, group: int | None, label: str) -> None:
@@ -27,6 +50,10 @@ class Layers:
 
         controls.on(f"layer {label}", box, switch)
         controls.follows(box, lambda: scene.is_on(layer, group))
+
+    def _toggle(self, layer: str) -> None:
+        self.scene.switch(layer, None, not self.scene.is_on(layer))
+        self.controls.sync()
 
     def _aim(self) -> None:
         camera = self.controls.server.initial_camera

@@ -6,23 +6,28 @@ changing values several times a second.
 
 from __future__ import annotations
 
+import numpy as np
+
 from featherlane.apps.viewer.markup import Prose
 from featherlane.apps.viewer.panel.controls import Controls
 from featherlane.apps.viewer.panel.curves import Curves
 from featherlane.apps.viewer.panel.edits import Bodies, Options
-from featherlane.apps.viewer.panel.forces import Actuators, Forces
+from featherlane.apps.viewer.panel.forces import Forces
 from featherlane.apps.viewer.panel.host import Host
+from featherlane.apps.viewer.panel.inspector import Inspector
 from featherlane.apps.viewer.panel.layers import Layers
+from featherlane.apps.viewer.panel.sliders import actuator_sliders, joint_sliders
 from featherlane.apps.viewer.panel.time import Time
 from featherlane.apps.viewer.panel.worlds import DrawnWorlds
 from featherlane.apps.viewer.session import Session
+from featherlane.enums import HINGE, SLIDE
 
 
 class Panel(Controls):
     """Creates the controls of a page for the shown worlds.
 
     Attributes:
-        time, drawn, curves: folders whose contents change with time.
+        time, drawn, curves, inspector: folders whose contents change with time.
     """
 
     def __init__(self, page: Host):
@@ -30,10 +35,16 @@ class Panel(Controls):
         self.gui.reset()
         self._status = Prose(self.gui)
         self.time, self.drawn, self.curves = Time(self), DrawnWorlds(self), Curves(self)
+        self.inspector, self._sliders = Inspector(self), []
         Layers(self)
         if isinstance(self.source, Session):
-            for folder in (Forces, Actuators, Options, Bodies):
-                folder(self)
+            Forces(self)
+            if np.isin(self.model.jnt_type, (HINGE, SLIDE)).any():
+                self._sliders.append(joint_sliders(self))
+            if self.model.nu:
+                self._sliders.append(actuator_sliders(self))
+            Options(self)
+            Bodies(self)
         self.sync()
         self.refresh()
 
@@ -44,6 +55,9 @@ class Panel(Controls):
         self._status.show("<b>t = {} s</b>, {}" + "<br>{}" * (len(lines) - 1), f"{seconds:.3f}", *lines)
         self.drawn.refresh()
         self.time.refresh()
+        self.inspector.refresh()
+        for sliders in self._sliders:
+            sliders.refresh()
         self.curves.refresh(self.source.seconds(world))
 
     def _lines(self, world: int) -> list[str]:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from featherlane.apps.viewer.bookmark import take_up, written
-from featherlane.apps.viewer.markup import Prose
-from featherlane.apps.viewer.panel.controls import Controls, change, labels
+from featherlane.apps.viewer.markup import Prose, labels
+from featherlane.apps.viewer.panel.controls import Controls, change
 from featherlane.apps.viewer.session import Session
 from featherlane.apps.viewer.source import Clock
 
 SPEEDS = ("0.05", "0.1", "0.25", "0.5", "1", "2", "4")
 RESET, BACK, RUN, PAUSE, STEP = "Reset", "Back", "Run", "Pause", "Step"
+TOGGLE = "Run or pause"
+KEYS = (
+    ("space", TOGGLE, TOGGLE),
+    ("pagedown", STEP, "Step"),
+    ("pageup", BACK, "Step back"),
+    ("backspace", RESET, RESET),
+)
 DEFAULTS = "the model's defaults"
 
 
@@ -26,10 +33,13 @@ class Time:
                 hint = "Ratio of simulated time to real time"
                 speed = gui.add_dropdown("Speed", SPEEDS, initial_value="1", hint=hint)
                 controls.on("speed", speed, lambda value: source.set_speed(float(value)))
-                label, (place, last) = "History" if isinstance(source, Session) else "Frame", source.place
+                first, place, last = source.place
+                label = "History [s]" if isinstance(source, Session) else "Frame"
                 hint = "Go to a frame, or to a time within the last seconds"
-                slider = gui.add_slider(label, 0, last, 1, place, hint=hint)
-                controls.on("scrub", slider, lambda value: source.go_to(int(value)))
+                slider = gui.add_slider(label, first, last, source.pitch, place, hint=hint)
+                controls.on("scrub", slider, source.go_to)
+                for key, button, label in KEYS:
+                    controls.command(label, key, lambda button=button: self._clock(source, button))
             else:
                 Prose(gui, "These worlds are simulated by another program; the page only displays them.")
             if not isinstance(source, Session):
@@ -39,7 +49,12 @@ class Time:
             if self.page.depth:
                 controls.button("leave", "Back to the previous worlds", self.page.leave)
             if isinstance(source, Session):
+                if source.file is not None:
+                    controls.command("Reload the model", "R", self.page.reload)
                 self._keyframes()
+                hint = "Older states are discarded"
+                kept = gui.add_number("Length of history [s]", source.history.seconds, min=0.1, step=1.0, hint=hint)
+                controls.on("history", kept, lambda value: setattr(source.history, "seconds", float(value)))
                 self._bookmarks(source)
                 if not source.labels:
                     hint = "Starting from the current state of the selected world"
@@ -48,13 +63,13 @@ class Time:
     def refresh(self) -> None:
         """Sets the slider to the clock."""
         if isinstance(self.source, Clock):
-            slider, (place, last) = self.controls.handles["scrub"], self.source.place
-            change(slider, "max", last)
-            change(slider, "value", place)
+            slider = self.controls.handles["scrub"]
+            for name, value in zip(("min", "value", "max"), self.source.place, strict=True):
+                change(slider, name, value)
 
     # ---- the clock ---------------------------------------------------------------------------------------------------
     def _clock(self, source: Clock, button: str) -> None:
-        if button == RUN:
+        if button == RUN or (button == TOGGLE and not source.running):
             source.run()
         elif button == RESET:
             key = self.controls.handles.get("keyframe")
