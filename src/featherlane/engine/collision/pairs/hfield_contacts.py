@@ -89,10 +89,13 @@ def middle_of_nearest(d1):
 
 @kernel
 def keep_ridge(d1):
-    """Keeps the nearest points of a ridge or a peak in the shape, which are in convex.*, as a spare contact."""
-    dist, n = d1.convex.dist[0], d1.convex.normal[0]
-    if dist < 0.0 and n[2] > 0.0:
-        keep_spare(d1, dist, middle_of_nearest(d1), n, OF_RIDGE)
+    """Keeps the nearest points of the shape and the ground below a ridge or a peak as a spare contact.
+
+    These are in convex.*; the ground is the prism shapes.prism.  A shape is not pushed down through its bottom.
+    """
+    dist = d1.convex.dist[0]
+    if dist < 0.0 and d1.convex.witness[0][2] - d1.shapes.prism[0][2] > SAME_PLACE:
+        keep_spare(d1, dist, middle_of_nearest(d1), d1.convex.normal[0], OF_RIDGE)
 
 
 @kernel
