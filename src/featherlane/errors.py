@@ -162,9 +162,10 @@ def warn_of_full(who: str, capacity: int, *, pair: str = "", owner: str, level: 
     """
     if pair:
         warnings.warn(
-            f"{who} had more contacts of {pair} than the {capacity} of one pair, and lost the least deep ones: see "
-            f"{owner}.status; larger cells of the height field, or several smaller geoms, need less; this warning "
-            f"appears once (warnings.simplefilter('ignore', featherlane.CapacityWarning) disables it)",
+            f"{who} had more contacts of {pair} than the {capacity} of one pair, and lost the others: see "
+            f"{owner}.status; larger cells of a height field, fewer starting points (sdf_initpoints) of a signed "
+            f"distance field, or several smaller geoms, need less; this warning appears once ("
+            f"warnings.simplefilter('ignore', featherlane.CapacityWarning) disables it)",
             CapacityWarning,
             stacklevel=level + 2,
         )

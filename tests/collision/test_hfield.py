@@ -402,6 +402,20 @@ def test_distances_are_exact(shape, land, count, rng):
                 np.testing.assert_allclose(data.contact.dist.min(), found, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_shape_in_the_ground_has_a_contact_in_it(shape, count):
+    """Also if only ridges and peaks are in the shape, and none of them along a direction between its sides."""
+    model, rng = ground(SHAPES[shape]), np.random.default_rng(3)
+    data = fl.Data(model)
+    for _ in range(count):
+        data.qpos[:] = *rng.uniform((-1.0, -0.8, 0.2), (1.0, 0.8, 0.7)), *random_quat(rng, 1)[0]
+        fl.forward(model, data)
+        if not (data.contact.dist < 0.0).any():
+            core, radius = exact_distance(model, data, shape)
+            assert core > max(radius, 1e-5)  # m: `least_norm` is 0 in an overlap, up to rounding
+
+
 @pytest.mark.parametrize("land", ["ridge", "valley", "random"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_nearest_contact_has_the_distance_of_the_geoms(shape, land, rng):

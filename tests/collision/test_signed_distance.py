@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -199,6 +200,30 @@ def test_a_batch_has_the_contacts_of_each_world(dtype, tolerance):
         alone.qpos[0] = qpos
         alone.step(nstep=3)
         np.testing.assert_array_equal(alone.qpos[0], batch.qpos[k])
+
+
+@pytest.mark.parametrize("flags", ["", 'sleep="enable"'])
+@pytest.mark.parametrize("pair, fits, initpoints", [(("mesh", "octree"), 1, 40), (("octree", "octree"), 40, 400)])
+def test_dropped_contacts_are_counted_once_and_the_pair_is_named(pair, fits, initpoints, flags):
+    """MuJoCo drops them, too, and its cap of 50 includes points of a mesh that are found twice."""
+    mj = mujoco.MjModel.from_xml_string(scene(*pair).replace("<option />", f"<option><flag {flags}/></option>"))
+    mj.opt.sdf_initpoints = fits
+    model, theirs = fl.load(mj), mujoco.MjData(mj)
+    theirs.qpos[:3] = 0.05, 0.03, 0.02
+    for number, full in ((fits, 0), (initpoints, 1)):
+        model.opt.sdf_initpoints = mj.opt.sdf_initpoints = number
+        mujoco.mj_forward(mj, theirs)
+        data, batch = fl.Data(model), fl.Batch(model, 9)
+        data.qpos[:] = batch.qpos[::2] = theirs.qpos
+        batch.qpos[1::2, 2] = 2.0
+        with warnings.catch_warnings(record=True) as met:
+            warnings.simplefilter("always")
+            fl.forward(model, data)
+            batch.forward()
+        assert data.ncon == theirs.ncon and data.status["contacts_full"] == full
+        np.testing.assert_array_equal(batch.status["contacts_full"], full * (1 - np.arange(9) % 2))
+        assert len(met) == 2 * full
+        assert all("contacts of geom #0 and geom #1 than the 50 of one pair" in str(one.message) for one in met)
 
 
 def test_starting_points_and_iterations_can_be_edited():

@@ -29,7 +29,7 @@ ROPE = (
     + "</body>" * 20
     + "</worldbody></mujoco>"
 )
-# a stack that a springy floor shakes: the step multiplies the error of a contact by 1.5
+# a box on a springy floor: 1 % of an error decays per step
 SHAKEN = """<mujoco><option timestep=".002"/><worldbody><geom name="floor" type="plane" size="1 1 .1" {0}/>
 <body name="box" pos="0 0 .1"><freejoint/><geom name="side" type="box" size=".1 .1 .1" mass="1" {0}/></body>
 </worldbody></mujoco>"""
@@ -72,6 +72,14 @@ def test_the_reported_depth_and_force_are_those_of_the_resting_stack():
     data.step(3000)
     assert depth == pytest.approx(1e3 * (0.1 - (data.qpos[9] - data.qpos[2])), rel=5 * CLOSE)
     assert force == pytest.approx(500 * 9.81 / 4, rel=CLOSE)
+
+
+@pytest.mark.parametrize("mass, silent", [(45, True), (55, False)])
+def test_depths_above_5_percent_of_the_half_side_are_notes(mass, silent):
+    """The depth is proportional to the load: 5 % at 50 kg on 1 kg."""
+    found = fl.diagnose(STACK.format(mass), NEW)
+    assert {(finding.check, finding.severity) for finding in found} == (set() if silent else {("trial-sinks", "note")})
+    assert all("mass ratio" in finding.seen for finding in found)
 
 
 def test_equal_boxes_and_the_lcp_contact_model_do_not_sink():
@@ -172,6 +180,48 @@ def test_a_vibrating_box_is_restless_and_the_advice_calms_it():
     model = fl.load(text)
     apply(model, found[0].advice)
     assert not fl.diagnose(model, ["trial-restless"])
+
+
+# a ball that is heavy below and tilted: it rocks for seconds
+ROCKING = """<mujoco><option timestep=".002"/><worldbody><geom name="floor" type="plane" size="1 1 .1" condim="1"/>
+<body name="doll" pos="0 0 .1" euler="12 0 0"><freejoint/><geom size=".1" mass=".1" condim="1"/>
+<geom size=".02" pos="0 0 -.06" mass="1" contype="0" conaffinity="0"/></body></worldbody></mujoco>"""
+SPRINGY = STACK.format(100).replace('mass="1"', 'mass="1" solref="-2e4 -1" priority="1"')
+
+
+@pytest.mark.parametrize(
+    "text, element, cause",
+    [
+        (SHAKEN.format('solref="-2e5 -10"'), "body 'box'", r"its contact has a damping ratio of 0\.0112"),
+        (ROCKING, "body 'doll'", "it stands on 1 to 1 contacts"),
+        (SPRINGY, "body #1", r"mass ratio: its force of \S+ N is \S+ times the weight of the 1 kg"),
+    ],
+)
+def test_the_cause_of_unrest_is_named(text, element, cause):
+    found = {each.element: each for each in fl.diagnose(text, ["trial-restless"])}
+    assert re.search(f"without leaving its place; {cause}", found[element].seen)
+
+
+@pytest.mark.parametrize(
+    "solref, cause",
+    [((-1e6, -50), r"each step multiplies errors of its contact by 1\.5"), ((0.3, 1), "time constant of 0.3 s")],
+)
+def test_the_solref_of_the_contacts_decides_the_cause_of_unrest(solref, cause, monkeypatch):
+    examined = ExaminedModel(fl.load(SPRINGY))
+    for sample in examined.trials[0].samples:
+        sample.solref[:] = solref
+    monkeypatch.setattr(ExaminedModel, "trials", examined.trials)
+    found = {each.element: each for each in fl.diagnose(SPRINGY, ["trial-restless"])}
+    assert re.search(cause, found["body #2"].seen)
+
+
+def test_dropped_contacts_are_the_first_cause_of_unrest(monkeypatch):
+    examined = ExaminedModel(fl.load(SPRINGY))
+    examined.trials[0].counts["contacts_full"] = 7
+    monkeypatch.setattr(ExaminedModel, "trials", examined.trials)
+    found = fl.diagnose(SPRINGY, ["trial-restless"])
+    assert len(found) == 2
+    assert all("dropped in 7 steps" in each.seen and "nconmax" in each.advice for each in found)
 
 
 def test_rolling_sliding_and_falling_bodies_are_not_restless():

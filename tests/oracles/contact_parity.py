@@ -39,20 +39,6 @@ def is_general(mj: mujoco.MjModel, pair) -> bool:
     return CYLINDER in (low, high) and low != SPHERE
 
 
-def pierced(mj: mujoco.MjModel, *contacts) -> set[tuple[int, int]]:
-    """Returns the pairs of a capsule and a box with a contact deeper than the radius: the segment is in the box.
-
-    Ours have the exact depth, by the general method; MuJoCo's are those of spheres on the segment.
-    """
-    found = set()
-    for one in contacts:
-        for pair, (dist, _) in _by_pair(one).items():
-            low, high = sorted(pair, key=lambda geom: mj.geom_type[geom])
-            if (mj.geom_type[low], mj.geom_type[high]) == (CAPSULE, BOX) and -dist >= mj.geom_size[low, 0]:
-                found.add(pair)
-    return found
-
-
 def split(mj: mujoco.MjModel, contacts, all_general: bool, also: Collection[tuple[int, int]] = ()):
     """Returns the contacts of closed forms, and those of the general method or of the pairs `also`."""
     pairs = [tuple(map(int, pair)) for pair in contacts["geom"]]
@@ -78,21 +64,25 @@ def support(mj: mujoco.MjModel, data: mujoco.MjData, geom: int, n) -> float:
     return place + size[0] + (abs(d[2]) * size[1] if kind == CAPSULE else 0.0)
 
 
-def depth_error(mj: mujoco.MjModel, data: mujoco.MjData, ours, theirs) -> float:
+def depth_error(
+    mj: mujoco.MjModel, data: mujoco.MjData, ours, theirs, wrong: Collection[tuple[int, int]] = ()
+) -> float:
     """Returns the error [m] of a pair's deepest contact: from the depth, or above the depth along MuJoCo's normal.
 
     If one engine has no contact of the pair: the difference.  For a height field, which is not convex: the excess of
     MuJoCo's depth over ours.  MuJoCo's is out of one prism, ours out of the surface above all of them (docs/limits.md).
+    Of the pairs `wrong`, MuJoCo's contacts are wrong: only the depth along our normal is compared.
     """
     error, a, b = 0.0, _by_pair(ours), _by_pair(theirs)
     for pair in a.keys() | b.keys():
         (dist, n), (truth, face) = a.get(pair, (0.0, None)), b.get(pair, (0.0, None))
         if HFIELD in mj.geom_type[list(pair)]:
             error = max(error, dist - truth)
-        elif n is None or face is None:
+        elif n is None or (face is None and pair not in wrong):
             error = max(error, abs(dist - truth))
         else:
-            along, other = (support(mj, data, pair[0], x) + support(mj, data, pair[1], -x) for x in (n, face))
+            normals = (n, n if pair in wrong else face)
+            along, other = (support(mj, data, pair[0], x) + support(mj, data, pair[1], -x) for x in normals)
             error = max(error, abs(dist + along), along - other)
     return error
 
@@ -112,14 +102,15 @@ def given(data: mujoco.MjData) -> dict[str, np.ndarray]:
     return {name: np.array(getattr(data.contact, name)) for name in GIVEN}
 
 
-def axis_meets_box(mj: mujoco.MjModel, data: mujoco.MjData) -> bool:
-    """Returns whether the axis of a capsule meets a box at the positions `qpos`: there MuJoCo's contacts are wrong.
+def axis_meets_box(mj: mujoco.MjModel, data: mujoco.MjData) -> set[tuple[int, int]]:
+    """Returns the pairs of a capsule and a box whose axis meets at the positions `qpos`: MuJoCo's contacts are wrong.
 
-    The engine's are exact (docs/pairs.md), so the two differ by design.  Updates the kinematics of `data`.
+    MuJoCo's contacts are those of spheres on the axis, the engine's have the exact depth (docs/pairs.md).  Updates the
+    kinematics of `data`.
     """
     mujoco.mj_kinematics(mj, data)
-    pairs = product(*(np.flatnonzero(mj.geom_type == kind) for kind in (CAPSULE, BOX)))
-    return any(_crosses(mj, data, capsule, box) for capsule, box in pairs)
+    pairs = product(*(map(int, np.flatnonzero(mj.geom_type == kind)) for kind in (CAPSULE, BOX)))
+    return {pair for pair in pairs if _crosses(mj, data, *pair)}
 
 
 def _crosses(mj, data, capsule, box) -> bool:

@@ -21,7 +21,7 @@ from featherlane.engine.model.features import sensor_support
 from featherlane.engine.simulation.step.forward import forward, step
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.workspace import Workspace
-from oracles.contact_parity import depth_error, given, split, touching
+from oracles.contact_parity import axis_meets_box, depth_error, given, split, touching
 from robots import wheels
 from robots.models import NO_TRUTH, control_range
 
@@ -288,7 +288,7 @@ def _same_contacts(mj, worst, data, expected, k) -> bool:
         worst.meet(quantity, k, error)
     if apart:
         worst.apart += 1
-        worst.meet(DEPTH, k, depth_error(mj, expected, *general))
+        worst.meet(DEPTH, k, depth_error(mj, expected, *general, axis_meets_box(mj, expected)))
     return not (apart or grazing)
 
 
@@ -299,7 +299,8 @@ def _differences(mj, name: str, data, expected):
     """
     every = ours, theirs = touching(data.contact), touching(expected.contact)
     grazing = len(ours["dist"]) < data.ncon or len(theirs["dist"]) < expected.ncon
-    parts = [split(mj, contacts, all_general=name in TIES) for contacts in every]
+    wrong = axis_meets_box(mj, expected)
+    parts = [split(mj, contacts, name in TIES, wrong) for contacts in every]
     closed, general = zip(*parts, strict=True)
     apart = not max(_contact_errors(*general).values()) <= (SAME_TIED if name in TIES else SAME)
     return apart, grazing, every, closed, general

@@ -376,7 +376,7 @@ of contact points. Each pair is listed once, on or above the diagonal. A pair wi
 - **heights**: The surface of the height field consists of triangles. The other shape touches each triangle as it
   touches a plane. It touches ridges and peaks by the method *convex*. At most 50 points remain, the deepest ones.
 - **minimized**: A gradient descent from each of several starting points searches for a point inside both shapes. Each
-  such point is a contact point, as in MuJoCo. The descent uses the [signed distance
+  such point is a contact point, as in MuJoCo, up to 50 of them. The descent uses the [signed distance
   field](contact.md#signed-distance-fields) of each shape.
 - *vectorized*: All worlds of a [tile](glossary.md) are computed at once.
 - *per world*: The worlds are computed one after another, in float64.
@@ -401,7 +401,8 @@ MuJoCo's errors have these causes:
 - A sphere on the axis of a capsule or cylinder, and capsules on one axis: if the axes of the frames are parallel,
   MuJoCo's normal is the x axis. This direction may be along the capsule.
 - A sphere whose centre is on the rim of a cylinder: MuJoCo's normal is tangential to the rim.
-- A cylinder that stands almost upright on a plane: at an angle of 1e-12, MuJoCo's points are off the rim by 1e-4 radii.
+- A cylinder that stands almost upright on a plane: MuJoCo's points are off the rim, by 1e-4 m at an angle of 1e-12 and
+  by 1e-2 m at 3e-15 (radius 0.2 m).
 
 Two rules of MuJoCo are kept, although they are not exact. The distances of two capsules within 1e-4 of parallel are
 those at the ends of their overlap. Two boxes have a face contact if the depth of two edges is less by up to 5 %, and
@@ -494,8 +495,8 @@ of a signed distance field.
 Some differences are errors of MuJoCo:
 
 - Normal of curved shapes: MuJoCo's iteration stops at an error of about 1e-5.
-- Boxes and meshes that overlap: in some sampled poses, MuJoCo's depth is wrong by more than 1e-6 m (poses: {wrong}).
-  In these poses, the reference is the smallest overlap along the normals of all faces and of all pairs of edges.
+- Boxes and meshes that overlap: if MuJoCo's depth is wrong by more than 1e-6 m (poses: {wrong}), the reference is the
+  smallest overlap along the normals of all faces and of all pairs of edges.
 - Capsule along the axis of a cylinder: the exact depth is the sum of the radii. Featherlane returns this sum. MuJoCo's
   error is at most 1e-5 m.
 - Closed pairs in deep or coincident poses: the next section lists MuJoCo's errors. The table leaves out these poses.

@@ -21,11 +21,12 @@ from featherlane.apps.doctor.finding import NOTE, WARNING, Sign
 from featherlane.apps.doctor.registry import check
 from featherlane.apps.doctor.remedies import soften_contacts, soften_equality, stiffer, tried
 from featherlane.apps.doctor.rows import row_stiffness
+from featherlane.apps.doctor.starts import DEEP as OVERLAPPING
 from featherlane.apps.doctor.trials import Sample, Trial
 from featherlane.enums import EQ_CONNECT, EQ_JOINT, EQ_WELD, HINGE, ContactModel
 
-SUNK, DEEP = 0.25, 0.1  # of the half side of the smaller body: a warning, a note
-LOOSE = 0.05  # of the lever, or rad
+LOOSE = 0.05  # of the size: an error of a position that is visible; rad
+SUNK, DEEP = 0.25, LOOSE  # of the half side of the smaller body: a warning, a note
 HEAVY = 10.0  # times its weight: a load that no light body carries by itself
 SOFT = 0.02  # s: the default time constant
 MOST_TRIED = 3  # findings of a start whose advice is tried; each try is a trial
@@ -53,7 +54,7 @@ def _half_side(examined: ExaminedModel, pair: tuple[int, int]) -> float:
 
 @check("trial-sinks", WARNING, "bodies overlap visibly, and a deeper contact can push through the far side")
 def sinking(examined: ExaminedModel) -> Iterator[Sign]:
-    """Finds contacts that are deeper than a tenth (a note) or a quarter of the smaller body's half side during the last
+    """Finds contacts that are deeper than 5 % (a note) or a quarter of the smaller body's half side during the last
     tenth of a trial, except those that `overlap` reports.  The cause is a load of more than ten times the weight that
     the contact's softness is computed for, dropped contacts, or a soft solref.  The advice of a warning was tried in
     another trial."""
@@ -63,7 +64,7 @@ def sinking(examined: ExaminedModel) -> Iterator[Sign]:
         shares = {pair: depth / _half_side(examined, pair) for pair, depth in depths.items()}
         if trial.end:
             first = trial.samples[0]
-            shares = {p: x for p, x in shares.items() if _depth_at(first, p) <= DEEP * _half_side(examined, p)}
+            shares = {p: x for p, x in shares.items() if _depth_at(first, p) <= OVERLAPPING * _half_side(examined, p)}
         worst = sorted((pair for pair in shares if shares[pair] > DEEP), key=lambda pair: -shares[pair])
         advice = _hardening(examined, trial, {pair: shares[pair] for pair in worst}) if set(worst) - seen_pairs else ""
         for pair in (pair for pair in worst if pair not in seen_pairs):
@@ -87,7 +88,7 @@ def _hardening(examined: ExaminedModel, trial: Trial, shares: dict[tuple[int, in
 
 
 def _lies_on(pair: tuple[int, int], examined: ExaminedModel, trial: Trial) -> bool:
-    """Returns whether two geoms still touch, no deeper than a tenth of the half side."""
+    """Returns whether two geoms still touch, no deeper than 5 % of the half side."""
     return sunk_pairs(examined, trial).get(pair, np.inf) <= DEEP * _half_side(examined, pair)
 
 

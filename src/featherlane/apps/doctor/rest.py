@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -23,6 +24,7 @@ DRIFT = 0.02  # of the largest kinetic energy
 NEGLIGIBLE = 1e-4  # of the energy that lifts the body by its reach
 FACE = 3  # contacts on which a body can stand
 SOFT = 0.02  # s: the default time constant
+RINGING = 0.1  # damping ratio below which a contact rings
 
 
 # ---- rest ----------------------------------------------------------------------------------------------------------
@@ -67,8 +69,9 @@ def _stays(examined: ExaminedModel, trial: Trial, b: int) -> bool:
 @check("trial-restless", WARNING, "the body rocks, spins or vibrates although it should lie still")
 def restless(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds free bodies that start at rest, stay within a tenth of their reach and touch something, but still move at
-    the end of a trial: faster than 1 % of the speed of a fall by their reach.  The cause is dropped contacts, an
-    unstable solref, a mass ratio, or fewer than three contacts.  The advice was tried in another trial."""
+    the end of a trial: faster than 1 % of the speed of a fall by their reach.  The cause is dropped contacts, a mass
+    ratio, an unstable or underdamped solref, fewer than three contacts, or a soft solref.  The advice was tried in
+    another trial."""
     known: set[int] = set()
     for trial in examined.trials:
         moving = {b: speeds for b, speeds in unrest(examined, trial).items() if b not in known}
@@ -87,40 +90,57 @@ def _rests(b: int, examined: ExaminedModel, trial: Trial) -> bool:
     return _stays(examined, trial, b) and b not in unrest(examined, trial)
 
 
-def _contacts_of(examined: ExaminedModel, trial: Trial, b: int) -> tuple[np.ndarray, list[int], float]:
-    """Returns (geoms in contact with a body, its number of contacts in each last sample, largest force [N])."""
-    m, geoms, numbers, most = examined.model, [], [], 0.0
-    for sample in trial.end:
-        own = (m.body_weldid[m.geom_bodyid[sample.geom]] == m.body_weldid[b]).any(axis=1)
-        geoms += [sample.geom[own].ravel()]
-        numbers.append(int(own.sum()))
-        most = max(most, float(sample.force[own].max(initial=0.0)))
-    found = np.unique(np.concatenate(geoms)) if geoms else np.zeros(0, int)
-    return found[found >= 0], numbers, most
+class _Contacts(NamedTuple):
+    """The contacts of a body over the end of a trial.
+
+    Attributes:
+        geoms: geoms in contact.
+        numbers: number of contacts in each sample.
+        force: largest force [N].
+        solref: (n, 2) of all contacts.
+    """
+
+    geoms: np.ndarray
+    numbers: list[int]
+    force: float
+    solref: np.ndarray
+
+
+def _contacts_of(examined: ExaminedModel, trial: Trial, b: int) -> _Contacts:
+    m, weld = examined.model, examined.model.body_weldid
+    own = [(weld[m.geom_bodyid[sample.geom]] == weld[b]).any(axis=1) for sample in trial.end]
+    geoms, forces, solref = (
+        np.concatenate([getattr(sample, name)[of] for sample, of in zip(trial.end, own, strict=True)])
+        for name in ("geom", "force", "solref")
+    )
+    found = np.unique(geoms)
+    return _Contacts(found[found >= 0], [int(of.sum()) for of in own], float(forces.max(initial=0.0)), solref)
 
 
 def _cause_of_unrest(examined: ExaminedModel, trial: Trial, b: int) -> str:
-    """Returns the cause of a restless body: dropped contacts, an unstable solref, a mass ratio, or too few contacts."""
-    m = examined.model
-    _, numbers, force = _contacts_of(examined, trial, b)
-    sample = trial.end[-1]
-    own = (m.body_weldid[m.geom_bodyid[sample.geom]] == m.body_weldid[b]).any(axis=1)
-    inverse = float(m.body_invweight0[b, 0])
-    time = min((time_constant(examined, solref) for solref in sample.solref[own]), default=SOFT)
-    found = reason(examined, trial, force, inverse, time)
+    """Returns the cause of a restless body, the first of those that the check lists."""
+    contacts = _contacts_of(examined, trial, b)
+    inverse = float(examined.model.body_invweight0[b, 0])
+    solrefs = np.unique(contacts.solref, axis=0)
+    time = min((time_constant(examined, solref) for solref in solrefs), default=SOFT)
+    found = reason(examined, trial, contacts.force, inverse, time)
     if found.startswith(("contacts", "mass")):
         return found
-    factor = max((growth(examined, *row_stiffness(examined, s, False)) for s in sample.solref[own]), default=0.0)
+    stiffness = [row_stiffness(examined, solref, False) for solref in solrefs]
+    factor = max((growth(examined, K, B) for K, B in stiffness), default=0.0)
     if examined.model.opt_contact_model != ContactModel.LCP and factor > 1:
         return f"each step multiplies errors of its contact by {factor:.3g}"
-    if min(numbers) < FACE:
-        return f"it stands on {min(numbers)} to {max(numbers)} contacts"
+    damping = min((B / (2 * np.sqrt(K)) for K, B in stiffness if K > 0), default=1.0)
+    if examined.model.opt_contact_model != ContactModel.LCP and damping < RINGING:
+        return f"its contact has a damping ratio of {damping:.3g}"
+    if min(contacts.numbers) < FACE:
+        return f"it stands on {min(contacts.numbers)} to {max(contacts.numbers)} contacts"
     return found
 
 
 def _calming(examined: ExaminedModel, trial: Trial, b: int) -> list[Remedy]:
     """Returns changes that may calm a body."""
-    geoms, _, _ = _contacts_of(examined, trial, b)
+    geoms = _contacts_of(examined, trial, b).geoms
     time = max(SOFT, 4 * examined.h)
     softer = Remedy(f"set solref of its geoms to {time:g} 1", lambda m: soften_contacts(geoms, m, (time, 1.0), None))
     steps = [option("timestep", examined.h / n) for n in (2, 4)]

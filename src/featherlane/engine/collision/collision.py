@@ -314,19 +314,20 @@ def append_points(m, d, function, number, pair_id, geom1, geom2):
 
 
 @kernel
-def warn_or_split(d):
-    """With one active world, keeps the contacts that fit and warns; else keeps the overflow flag to split the tile.
+def keep_or_split(d):
+    """With one active world, keeps the contacts that fit; else keeps the overflow flag to split the tile."""
+    if d.con_overflow[0] == 1 and count_active_worlds(d) == 1:
+        d.con_overflow[0] = 0
+        d.con_full[0] = d.active[0]
 
-    Contacts that do not fit: of the tile (con_overflow), or of one pair (full_pair).
-    """
-    if d.con_overflow[0] == 1 or d.full_pair[0] >= 0:
-        if count_active_worlds(d) == 1:
-            d.con_overflow[0] = 0
-            warn_full(d, CONTACTS_FULL)
-            if d.full_pair[0] >= 0:
-                d.found_pair[0], d.found_pair[1] = 1 + d.full_pair[0], 1 + d.full_pair[1]
-        else:
-            d.con_overflow[0] = 1
+
+@kernel
+def count_full(d):
+    """Counts the worlds whose contacts do not all fit, `con_full`, when the tile is not split any more."""
+    if any_(d.con_full[0] > 0.0):
+        warn_full(d, CONTACTS_FULL, d.con_full[0] > 0.0)
+        if d.full_pair[0] >= 0:
+            d.found_pair[0], d.found_pair[1] = 1 + d.full_pair[0], 1 + d.full_pair[1]
 
 
 @stage
@@ -336,18 +337,20 @@ def collision(m, d):
     User-defined contacts come first.  The broad phase lists the pairs whose bounding spheres are near in some world.
     A tile of one world that continues its trajectory tests only the pairs of its neighbour list (neighbours.py).
     The narrow phase appends contact points as slots, in order, until nconmax is reached.  If slots run out,
-    con_overflow requests a split of the tile; a tile of one world keeps its first contacts and counts a warning.
+    con_overflow requests a split of the tile; a tile of one world keeps its first contacts.  con_full is 1 in worlds
+    with dropped contacts, which `count_full` counts.
     Source: MuJoCo mj_collision.
     With the flag `speculative`, contacts within the step follow those of each pair (sweep/contacts.py).
     Reads:  geom_xpos, geom_xmat, given_*, active; cvel, subtree_com to predict how far geoms move; qvel, cdof with
             the flag speculative.
-    Writes: ncon_slot, con_overflow, full_pair, ncon, con_* (nconmax,), warning (contacts full), found_bad, found_pair;
-            with the flag speculative cvel, cdof_dot.
+    Writes: ncon_slot, con_overflow, con_full, full_pair, ncon, con_* (nconmax,); cvel, cdof_dot with the flag
+            speculative.
     Scratch: near.geom_reach (ngeom,), near.cand_near (ncand,), neighbours.*, near.*, crowd.*, narrow.*, sweep.*.
     Frame: world.                           Cost: O(ncand), or O(list) with a neighbour list; plus near pairs.
     """
     d.ncon_slot[0] = 0
     d.con_overflow[0] = 0
+    d.con_full[0] = 0.0
     d.full_pair[0] = -1
     d.ncon[0] = 0.0
     if not m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT):
@@ -365,4 +368,4 @@ def collision(m, d):
             set_slot_parameters(m, d, number, pair_id, geom1, geom2, first)
             if d.con_overflow[0] == 1:
                 break
-        warn_or_split(d)
+        keep_or_split(d)

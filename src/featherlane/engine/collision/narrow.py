@@ -56,9 +56,11 @@ def pose_slack(m, d, geom1, geom2, lane):
 def manifold(m1, d1, function):
     """Computes contact points of the pair of shapes in shapes.*: at most nmanifold, with distances up to shapes.limit.
 
+    If there are more, manifold.full is 1.
+
     Reads:  shapes.*.   Writes: manifold.*.
     """
-    d1.manifold.count[0] = 0
+    d1.manifold.count[0], d1.manifold.full[0] = 0, 0
     manifold_points(m1, d1, function)
 
 
@@ -74,7 +76,8 @@ def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
 
     Reads:  geom_xpos, geom_xmat, geom_rbound, narrow.near, recall_address.
     Writes: con_dist, con_pos, con_frame, con_point, con_present from slot `first` on; ncon_slot, con_overflow;
-            full_pair, if a world's contacts of a height field do not fit; shapes.*, manifold.*, narrow.*, recall.*.
+            full_pair and con_full, if a world's contacts of the pair do not fit; shapes.*, manifold.*, narrow.*,
+            recall.*.
     """
     d.narrow.limit[0] = detection_distance(m, d, pair_id, geom1, geom2)
     # a positive number that is unique for each pair of geoms
@@ -93,7 +96,8 @@ def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
             # writes recall.pair, the address of the pair's cache entry; only pairs outside of a crowd have a number
             find_entry(d, lane, number if m.ncrowd == 0 else d.recall.key[0])
             manifold(m, d, function)  # from shapes.* to manifold.*
-            if function == HEIGHTS and d.relief.full[0] == 1:
+            if d.manifold.full[0] == 1:
+                write_lane(d.con_full, 0, lane, 1.0)
                 d.full_pair[0], d.full_pair[1] = geom1, geom2
             store_manifold(d, first, lane)
     if function == HEIGHTS and m.geom_type[geom2] == CAPSULE:

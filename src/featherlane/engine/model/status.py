@@ -26,7 +26,7 @@ def warn(d, entry, mask):
 
 
 @kernel
-def warn_full(d, entry):
-    """Counts contacts or rows beyond the capacity, in the only active world of the tile."""
-    warn(d, entry, d.active[0] > 0.0)
+def warn_full(d, entry, mask):
+    """Counts contacts or rows beyond the capacity, in worlds of the mask."""
+    warn(d, entry, mask)
     d.found_bad[0] = d.found_bad[0] | FOUND_FULL

@@ -290,8 +290,10 @@ def is_known(d1, n, x):
 
 
 @kernel
-def add_points(d1, n):
-    """Appends the first n of eight points as contacts, if they are in both shapes and were not found before.
+def add_points(d1, kept, n):
+    """Appends the first `kept` of eight points as contacts, if they are in both shapes and were not found before.
+
+    manifold.full is set if one of the first n points is such a contact, but is not kept or does not fit.
 
     Reads: descent.trial, descent.dist, descent.normal; descent.shift, the distance from a point to its contact point,
     along the normal.
@@ -301,14 +303,17 @@ def add_points(d1, n):
     for i in range(n):
         k, dist = d1.manifold.count[0], d1.descent.dist[i]
         x = Vec3(d1.descent.trial[0, i], d1.descent.trial[1, i], d1.descent.trial[2, i])
-        if dist <= 0.0 and k < d1.nmanifold and not is_known(d1, k, x):
-            d1.descent.known[k] = x
-            local_normal = Vec3(d1.descent.normal[0, i], d1.descent.normal[1, i], d1.descent.normal[2, i])
-            normal = R @ local_normal
-            d1.manifold.dist[k] = dist
-            d1.manifold.normal[k] = normal
-            d1.manifold.pos[k] = fma(d1.descent.shift[i], normal, R @ x + origin)
-            d1.manifold.count[0] = k + 1
+        if dist <= 0.0 and not is_known(d1, k, x):
+            if i < kept and k < d1.nmanifold:
+                d1.descent.known[k] = x
+                local_normal = Vec3(d1.descent.normal[0, i], d1.descent.normal[1, i], d1.descent.normal[2, i])
+                normal = R @ local_normal
+                d1.manifold.dist[k] = dist
+                d1.manifold.normal[k] = normal
+                d1.manifold.pos[k] = fma(d1.descent.shift[i], normal, R @ x + origin)
+                d1.manifold.count[0] = k + 1
+            else:
+                d1.manifold.full[0] = 1
 
 
 @stage
@@ -355,4 +360,5 @@ def field_pair(m1, d1):
             eights(d1.descent.trial)[0:3] = x
             eights(d1.descent.normal)[0:3] = contact_normal(jets)
             eights(d1.descent.dist)[0], eights(d1.descent.shift)[0] = value, shift
-            add_points(d1, min(LANES, m1.opt_sdf_initpoints - first))
+            number = min(LANES, m1.opt_sdf_initpoints - first)
+            add_points(d1, number, number)

@@ -152,7 +152,7 @@ def surface_contacts(m1, d1):
     Cost:   O(cells under the shape's bounding rectangle).
     """
     field = d1.shapes.data[0]
-    d1.relief.count[0], d1.relief.full[0] = 0, 0
+    d1.relief.count[0] = 0
     d1.relief.spare_low[0] = NO_SPARE
     to_field_frame(d1)
     set_cell(m1, d1, field)
@@ -176,10 +176,10 @@ def surface_contacts(m1, d1):
 def height_field(m1, d1):
     """Computes contact points of the height field `shapes.data` and the second shape, at most nmanifold.
 
-    If there are more, the deepest are kept, and relief.full is 1.
+    If there are more, the deepest are kept, and manifold.full is 1.
 
     Reads:  shapes.*, hfield_*, hull_*.
-    Writes: manifold.*, relief.full.
+    Writes: manifold.*.
     Scratch: shapes.*, relief.*, convex.*, feature.*, clip.*, what `closest` writes.
     Cost:   O(cells under the shape's bounding rectangle).
     """

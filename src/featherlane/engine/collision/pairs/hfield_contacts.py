@@ -2,9 +2,10 @@
 
 A contact that is found twice, by two triangles or by an edge and its end, is kept once, with the least distance: the
 least distance of all contacts is that of the nearest one alone.
-If there are more contacts than the capacity nmanifold, the deepest ones are kept, and relief.full is set.
+If there are more contacts than the capacity nmanifold, the deepest ones are kept, and manifold.full is set.
 A shape in a pit may be in the ground, but the feet of its points on no triangle: then it has the *spare* contact, a
-point in the ground below the plane of the triangle that the shape leaves by the shortest way.
+point in the ground below the plane of the triangle that the shape leaves by the shortest way.  If a ridge or a peak is
+in such a shape, but no point of the shape is in the ground, the spare contact is that of the deepest one.
 For a distance (relief.nearest = 1), only the nearest one is kept, and shapes.limit is reduced to its distance.
 d1 is the data of one world.
 """
@@ -14,6 +15,7 @@ from featherlane.engine.prelude import *
 SAME_PLACE = 1e-7  # m positions of one contact
 SAME_NORMAL = 1e-5  # rad normals of one contact
 NO_SPARE = -1e10  # m relief.spare_low without a spare contact
+OF_RIDGE = -1e9  # m relief.spare_low of a ridge or a peak, below that of any point
 
 
 @kernel
@@ -62,7 +64,7 @@ def add_contact(d1, dist, pos, n):
             else:
                 # it takes the place of its duplicate, or of the shallowest contact
                 if known < 0:
-                    d1.relief.full[0] = 1
+                    d1.manifold.full[0] = 1
                     known = shallowest(d1)
                 if dist < d1.relief.dist[known]:
                     store_contact(d1, known, dist, pos, n)
@@ -77,6 +79,23 @@ def keep_spare(d1, dist, pos, n, lowest):
         d1.relief.spare_dist[0] = dist
         d1.relief.spare_pos[0] = pos
         d1.relief.spare_normal[0] = n
+
+
+@kernel
+def middle_of_nearest(d1):
+    """Returns the middle of the nearest points in convex.*."""
+    return 0.5 * (d1.convex.witness[0] + d1.convex.witness[1])
+
+
+@kernel
+def keep_ridge(d1):
+    """Keeps the nearest points of the shape and the ground below a ridge or a peak as a spare contact.
+
+    These are in convex.*; the ground is the prism shapes.prism.  A shape is not pushed down through its bottom.
+    """
+    dist = d1.convex.dist[0]
+    if dist < 0.0 and d1.convex.witness[0][2] - d1.shapes.prism[0][2] > SAME_PLACE:
+        keep_spare(d1, dist, middle_of_nearest(d1), d1.convex.normal[0], OF_RIDGE)
 
 
 @kernel

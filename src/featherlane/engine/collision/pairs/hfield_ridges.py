@@ -20,6 +20,7 @@ Imported kernels:
                                      limit
     add_candidates, add_nearest      add the overlap of both features, and the nearest points, as points in clip.*
     capsule_segments                 coordinates, from -1 to 1, of the nearest points of two segments
+    keep_ridge(d1)                   keeps convex.* for a shape that has no other contact, and is in the ground
     move_selected_first, store_candidates  select up to four of them, and store them in manifold.*
 """
 
@@ -37,7 +38,7 @@ from featherlane.engine.collision.convex.manifold import (
 from featherlane.engine.collision.convex.overlap import FAR
 from featherlane.engine.collision.convex.pair import closest
 from featherlane.engine.collision.convex.support import PRISM, unit_axis
-from featherlane.engine.collision.pairs.hfield_contacts import add_contact
+from featherlane.engine.collision.pairs.hfield_contacts import add_contact, keep_ridge, middle_of_nearest
 from featherlane.engine.collision.pairs.hfield_faces import FACES, faces_shape
 from featherlane.engine.collision.pairs.hfield_grid import (
     continues,
@@ -104,12 +105,6 @@ def store_capsule(d1, start, end):
     d1.convex.witness[1] = fma(length - radius, n, p)
     d1.facet.kind[0] = NO_FACET
     return n[2] >= 0.0 and length > MEETS_AXIS
-
-
-@kernel
-def middle_of_nearest(d1):
-    """Returns the middle of the nearest points."""
-    return 0.5 * (d1.convex.witness[0] + d1.convex.witness[1])
 
 
 # ---- ridges ----------------------------------------------------------------------------------------------------------
@@ -222,6 +217,8 @@ def collide_ridge(m1, d1, field, r, c, direction, count):
                 accepted, replaced = turn_between_sides(d1, along, side0, side1)
                 if accepted == 1:
                     add_overlap(m1, d1, start, end, along, replaced)
+                else:
+                    keep_ridge(d1)
 
 
 @kernel
@@ -306,6 +303,8 @@ def collide_peak(m1, d1, field, r, c):
             at_top = dot(off, off) < AT_END * AT_END
             if at_top and touches_peak(m1, d1, field, r, c, p, d1.convex.normal[0]):
                 add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), d1.convex.normal[0])
+            else:
+                keep_ridge(d1)
 
 
 # ---- edges between the walls and the bottom --------------------------------------------------------------------------

@@ -20,7 +20,8 @@ Imported kernels:
     field_jets(m1, d1, side, exact)  writes descent.jet: a field's value and gradient at descent.trial; exact: inside a
                                      box, 1: the distance to the nearest face, 0: MuJoCo's field
     halton(index, base)              member of the Halton sequence, in [0, 1)
-    add_points(d1, n)                appends contacts among the first n of the eight points to manifold.*
+    add_points(d1, kept, n)          appends contacts among the first `kept` of the eight points to manifold.*; sets
+                                     manifold.full if another of the first n points is a contact
     look_from_first(d1)              writes convex.pos and convex.mat: the field's pose in the frame of the mesh
 
 Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, stepFrankWolfe), with its order of
@@ -182,10 +183,11 @@ def converge_in_triangles(m1, d1, tolerance):
 def finish_starts(m1, d1, n):
     """Moves the first n of the eight starting points, and adds their contacts, until nmanifold points were found.
 
+    A further contact sets manifold.full, which ends the search.
     Reads: descent.trial, descent.corner.   Writes: manifold.*, descent.count, the number of points found.
     """
     frank_wolfe(m1, d1)
-    # also counts points that add_points drops because they were found before
+    # also counts points that were found before, as MuJoCo
     found = d1.descent.count[0]
     kept = 0
     for i in range(n):
@@ -193,7 +195,7 @@ def finish_starts(m1, d1, n):
             found += 1
             kept = i + 1
     d1.descent.count[0] = found
-    add_points(d1, kept)
+    add_points(d1, kept, n)
 
 
 @kernel
@@ -244,7 +246,7 @@ def collide_group(m1, d1, group, n):
         eights(d1.descent.triangle)[0:9] = join(a, b, c)
         # from the last to the first triangle, as MuJoCo; fieldgroup_face is -1 in a lane without a triangle
         for i in range(LANES - 1, -1, -1):
-            if m1.fieldgroup_face[group, i] >= 0 and has(meets, i) and d1.descent.count[0] < d1.nmanifold:
+            if m1.fieldgroup_face[group, i] >= 0 and has(meets, i) and d1.manifold.full[0] == 0:
                 n = start_on_triangle(m1, d1, i, n)
     return n
 
@@ -265,7 +267,7 @@ def mesh_field(m1, d1):
     boxes = eights(m1.fieldnode_box)
     d1.descent.node[0] = m1.fieldnode_adr[d1.shapes.data[0]]
     pending, waiting = 1, 0
-    while pending > 0 and d1.descent.count[0] < d1.nmanifold:
+    while pending > 0 and d1.manifold.full[0] == 0:
         pending -= 1
         node = d1.descent.node[pending]
         if node < 0:  # -1 - group

@@ -44,10 +44,7 @@ def _store_inputs_in_parts(m, d):
 
     con_overflow stays set, because the rows are made in parts as well.
     """
-    counted = d.warning[CONTACTS_FULL]
     _store_inputs_of_part(m, d, 0)  # the last argument is unused
-    # dropped contacts are counted when the rows are made
-    d.warning[CONTACTS_FULL] = counted
     d.con_overflow[0] = 1
 
 

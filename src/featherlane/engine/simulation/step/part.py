@@ -4,7 +4,7 @@ The results of the parts are merged under masks: each world's result is the same
 """
 
 from featherlane.engine.prelude import *
-from featherlane.engine.collision.collision import collision
+from featherlane.engine.collision.collision import collision, count_full
 from featherlane.engine.constraint.metric_rows import release_metric
 from featherlane.engine.constraint.row import make_rows
 from featherlane.engine.dynamics.awake import sleeping
@@ -73,7 +73,7 @@ def rows_and_forces(m, d, purpose):
 
     purpose: SOLVE: solves the rows, and computes islands on request; STORE_FORCES: computes the forces of rows and DoFs
     at qacc; KEEP_FORCES: those of DoFs alone.
-    Writes: what `make_rows`, `solve`, `islands` and `constraint_forces` write.
+    Writes: what `make_rows`, `solve`, `islands` and `constraint_forces` write; counts worlds with dropped contacts.
     """
     make_rows(m, d)
     mark_touched(m, d)  # under the integrator `discrete`: dof_touched, the trees on which rows act
@@ -84,6 +84,8 @@ def rows_and_forces(m, d, purpose):
             islands(m, d)
     else:
         constraint_forces(m, d, store=1 if purpose == STORE_FORCES else 0)
+    if d.con_overflow[0] == 0:
+        count_full(d)
     release_metric(m, d)  # under `discrete`: the metric's inertial forces are no constraint forces
 
 

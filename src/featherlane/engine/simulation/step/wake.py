@@ -366,16 +366,14 @@ def wake_touched(m, d):
     If the contacts of all worlds fit into the slots together, they are kept (con_fresh); else they are found again.
     Reads:  the frames, tree_asleep, body_awake, eq_active.
     Writes: tree_asleep, tree_awake, body_awake, tree_settled, nunsettled, body_any_awake, con_fresh;
-            what `collision` writes; active, lane_active, warning, which are restored.
+            what `collision` writes; active, lane_active, which are restored.
     """
-    counted = d.warning[CONTACTS_FULL]
     if wake_by_tendons(m, d):
         mark_awake(m, d)
     collide_and_wake(m, d)
     d.con_fresh[0] = 1 - d.con_overflow[0]
     if d.con_overflow[0]:
         collide_and_wake_parts(m, d, 0)  # the last argument is unused
-        d.warning[CONTACTS_FULL] = counted  # dropped contacts are counted when they are found again
     wake_fastened(m, d)
 
 

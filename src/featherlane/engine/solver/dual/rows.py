@@ -219,4 +219,4 @@ def report_full_blocks(d):
     if count_active_worlds(d) > 1:
         d.con_overflow[0] = 1
     else:
-        warn_full(d, ROWS_FULL)
+        warn_full(d, ROWS_FULL, d.active[0] > 0.0)

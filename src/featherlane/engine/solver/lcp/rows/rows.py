@@ -180,5 +180,5 @@ def report_full_rows(d):
     if count_active_worlds(d) > 1:
         d.con_overflow[0] = 1
     elif d.one.status[0] != FULL:
-        warn_full(d, ROWS_FULL)
+        warn_full(d, ROWS_FULL, d.active[0] > 0.0)
     d.one.status[0] = FULL
