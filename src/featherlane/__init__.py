@@ -75,6 +75,7 @@ from featherlane.tools.sensitivity.api.rnea import rnea_derivatives
 # front ends, which import the names above from the package
 from featherlane import results
 from featherlane.apps.doctor import diagnose
+from featherlane.apps.viewer.export import export_html
 from featherlane.apps.viewer.view import view
 
 __version__: str
@@ -139,6 +140,7 @@ __all__ = [  # noqa: RUF022  in groups
     "load_failure",
     "show_config",
     # viewer in the browser
+    "export_html",
     "view",
     # errors and warnings
     "CapacityWarning",

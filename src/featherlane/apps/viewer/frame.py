@@ -129,7 +129,8 @@ class Frame:
             frame.variants = np.stack([batch.get_variant(group, ids=chosen) for group in groups], 1)
         if "paths" in needs:
             ends, length = batch.tendon_arcs(ids=chosen)
-            frame.paths = paths(batch.model, *(found[name] for name in PATHS), ends, length)
+            sites, centres, frames = (found[name] for name in PATHS)
+            frame.paths = paths(batch.model, sites, centres, frames, ends, length)
         if "asleep" in needs:
             frame.asleep = np.zeros((len(chosen), batch.model.ntree), bool)
             if batch.model.opt.enableflags & Enable.SLEEP:

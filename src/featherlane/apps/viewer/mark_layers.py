@@ -9,10 +9,11 @@ import numpy as np
 
 from featherlane import Model
 from featherlane.apps.viewer.appearance import Looks
-from featherlane.apps.viewer.frame import Frame
+from featherlane.apps.viewer.frame import Frame, Touches
 from featherlane.apps.viewer.inspection import moved_joints
 from featherlane.apps.viewer.marks import Marks
 from featherlane.apps.viewer.markup import labels
+from featherlane.apps.viewer.paths import Paths
 from featherlane.enums import BALL, FREE, HINGE, NGROUP, SLIDE, TRN_TENDON
 from featherlane.extension import rotation
 
@@ -118,7 +119,7 @@ def support(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     polygon, red outside.
     """
     edges, balls, colours = [np.zeros((0, 2, 3))], [np.zeros((0, 3))], [np.zeros((0, 3))]
-    model, touches = marks.model, frame.touches
+    model, touches = marks.model, _touches(frame)
     gravity = np.asarray(model.opt.gravity, float)
     up = -gravity / np.linalg.norm(gravity) if gravity.any() else np.array((0.0, 0.0, 1.0))
     across = rotation.to_world(rotation.from_z(up[None])[0], AXES)[:2].T
@@ -182,9 +183,21 @@ def half_sides(mass: np.ndarray, inertia: np.ndarray) -> np.ndarray:
     return np.where(mass[..., None] > 0, np.sqrt(np.maximum(squares, 0.0)), 0.0)
 
 
+def _touches(frame: Frame) -> Touches:
+    """Returns the contacts of a frame for a layer that needs them."""
+    assert frame.touches is not None
+    return frame.touches
+
+
+def _paths(frame: Frame) -> Paths:
+    """Returns the paths of tendons of a frame for a layer that needs them."""
+    assert frame.paths is not None
+    return frame.paths
+
+
 def contacts(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws contact points as discs perpendicular to the normal."""
-    touches = frame.touches
+    touches = _touches(frame)
     pushes = (touches.force != 0).any(1, keepdims=True)
     radius = DISC_RADIUS * marks.size
     at, quat = touches.pos + offsets[touches.world], rotation.from_z(touches.normal)
@@ -193,7 +206,7 @@ def contacts(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
 
 def forces(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws contact forces on the second body."""
-    touches = frame.touches
+    touches = _touches(frame)
     acts = (touches.force != 0).any(1)
     start = (touches.pos + offsets[touches.world])[acts]
     marks.arrows(start, per_newton(marks) * touches.force[acts], 0.05 * marks.size, FORCE)
@@ -230,7 +243,7 @@ def actuators(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     if (pulls := np.flatnonzero(model.actuator_trntype == TRN_TENDON)).size:
         actuator = np.full(model.ntendon, -1)
         actuator[model.actuator_trnid[pulls, 0]] = pulls
-        paths = frame.paths
+        paths = _paths(frame)
         drawn = actuator[paths.tendon] >= 0
         world, tendon = paths.world[drawn], paths.tendon[drawn]
         width = 1.5 * marks.looks.mj.tendon_width[tendon][:, None]
@@ -240,7 +253,7 @@ def actuators(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
 
 def tendons(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws the paths of spatial tendons around geoms, by group."""
-    paths, (group, colours) = frame.paths, tendon_looks(marks.looks)
+    paths, (group, colours) = _paths(frame), tendon_looks(marks.looks)
     shown = np.isin(group, [g for g in marks.groups if marks.on[g]]) & (colours[:, 3] > 0)
     drawn = shown[paths.tendon]
     tendon, offset = paths.tendon[drawn], offsets[paths.world[drawn]]

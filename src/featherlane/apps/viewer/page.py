@@ -48,6 +48,7 @@ class Page:
         source: the source that is shown now.
         picked: the last clicked world and body.
         worlds: numbers of the drawn worlds.
+        offsets: where the origin of each of them is drawn, (3,) [m].
         message: the last error message.
     """
 
@@ -135,12 +136,12 @@ class Page:
             self.source.attach() if visitors else self.source.detach()
         if not visitors:
             if self._dirty:
-                self._draw()
+                self.draw()
             return
         if self.source.file is not None and self.source.file.changed():
             self._run(self.reload)
         if self.source.tick() or self._dirty:
-            self._draw()
+            self.draw()
         now = time.perf_counter()
         if now >= self._panel_due:
             self._panel_due = now + 1.0 / PANEL_RATE
@@ -205,7 +206,7 @@ class Page:
         self.scene.draggable.append(lambda *held: self.do(lambda: self.drag(*held)))
         self.draw_first(min(source.nworld, DRAWN if drawn is None else drawn))
         self.panel = Panel(self)
-        self._draw()
+        self.draw()
 
     # ---- drawing -----------------------------------------------------------------------------------------------------
     def draw_first(self, n: int) -> None:
@@ -225,18 +226,18 @@ class Page:
                 f"worlds: got {wrong[0] if len(wrong) else 'none'}, allowed are 0 to {self.source.nworld - 1}"
             )
         self.worlds = self.source.drawn = worlds
-        self._offsets = dict(zip(worlds.tolist(), self.scene.spread(worlds), strict=True))
+        self.offsets = dict(zip(worlds.tolist(), self.scene.spread(worlds), strict=True))
         self.scene.aim(self.scene.spread(worlds))
         self._dirty = True
         if self.panel is not None:
             self.panel.sync()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
         self._dirty = False
         frame, (world, body) = self.frame(), self.picked or (int(self.worlds[0]), min(1, self.source.model.nbody - 1))
         self.scene.show(frame)
-        if world in self._offsets:
-            self.cameras.move(frame, int(np.searchsorted(self.worlds, world)), body, self._offsets[world])
+        if world in self.offsets:
+            self.cameras.move(frame, int(np.searchsorted(self.worlds, world)), body, self.offsets[world])
         self._mark()
         self.frames += 1
 
@@ -259,12 +260,12 @@ class Page:
         """Draws labels of worlds, and the spring of the mouse."""
         labels: dict[str, tuple[str, np.ndarray]] = {}
         height = float(self.scene.extents[2]) / 2 + float(self.scene.centre[2])
-        bad = [w for w in self.source.bad_worlds if w in self._offsets][:MARKS]
+        bad = [w for w in self.source.bad_worlds if w in self.offsets][:MARKS]
         for world in bad:
-            labels[f"/bad/{world}"] = (f"world {world}: non-finite values", self._offsets[world] + (0, 0, height))
+            labels[f"/bad/{world}"] = (f"world {world}: non-finite values", self.offsets[world] + (0, 0, height))
         for world, label in enumerate(self.source.labels):
-            if world in self._offsets:
-                labels[f"/label/{world}"] = (label, self._offsets[world] + (0, 0, 1.3 * height))
+            if world in self.offsets:
+                labels[f"/label/{world}"] = (label, self.offsets[world] + (0, 0, 1.3 * height))
         for name in self._marks.keys() - labels.keys() - {"/hand"}:
             self._marks.pop(name)[1].remove()
         for name, (text, at) in labels.items():
@@ -274,12 +275,12 @@ class Page:
 
     def _mark_spring(self) -> None:
         spring = self.source.spring()
-        if spring is None or spring[0] not in self._offsets:
+        if spring is None or spring[0] not in self.offsets:
             if "/hand" in self._marks:
                 self._marks.pop("/hand")[1].remove()
             return
         world, held, target = spring
-        points = (np.stack([held, target]) + self._offsets[world])[None].astype(np.float32)
+        points = (np.stack([held, target]) + self.offsets[world])[None].astype(np.float32)
         thickness = float(self.scene.extents.max()) / 150
         handle = self.server.scene.add_line_segments("/hand", points, ORANGE, thickness=thickness)
         self._marks["/hand"] = (None, handle)
@@ -301,7 +302,7 @@ class Page:
         groups = [self.scene.is_on("geoms", g) if g in self.scene.layers["geoms"] else False for g in range(NGROUP)]
         nearest, found = np.inf, None
         for first, batch, rows in self._drawn_rows():
-            starts = np.asarray(origin) - np.array([self._offsets[first + row] for row in rows.tolist()])
+            starts = np.asarray(origin) - np.array([self.offsets[first + row] for row in rows.tolist()])
             hits = batch.ray(starts[:, None], np.asarray(direction, float), groups, ids=rows)
             distance = np.where(hits.geom[:, 0] >= 0, hits.distance[:, 0], np.inf)
             k = int(distance.argmin())
@@ -317,7 +318,7 @@ class Page:
         Raises:
             ModelError: the page does not own the worlds, or the body is fixed.
         """
-        offset = self._offsets.get(world, np.zeros(3))
+        offset = self.offsets.get(world, np.zeros(3))
         if drag.phase == "start":
             self.source.grab(world, body, np.array(drag.start) - offset)
             self._holding = True

@@ -13,6 +13,7 @@ import numpy as np
 
 import featherlane as fl
 from featherlane import Batch, Data, MixedBatch, Model, load
+from featherlane.apps.viewer.drawings import Drawings
 from featherlane.apps.viewer.markup import Prose
 from featherlane.apps.viewer.worker import Worker
 from featherlane.errors import FeatherlaneError, ModelError, UnsupportedFeatureError
@@ -23,6 +24,7 @@ WORLDS = (Batch, MixedBatch, Data)
 HOST = "127.0.0.1"
 WAIT = 0.1  # interval between checks whether the page has ended [s]
 IDLE = 0.1  # interval between checks for visitors [s]
+GRACE = 5.0  # time without browsers after which a page that had one is left: longer than a reload [s]
 CLOSING = 10.0  # longest wait for the page's thread to end [s]
 HEIGHT = 600  # of the page in a notebook [pixels]
 TOKEN = re.compile(r"[A-Za-z0-9_-]{8,}")
@@ -37,6 +39,7 @@ class View:
     Attributes:
         url: address of the page, with the token if there is one.
         host, port: address and port of the server.
+        draw: draws arrows, points, lines and texts into the scene.
     """
 
     def __init__(self, host: str, port: int, token: str | Literal[False] | None):
@@ -45,7 +48,9 @@ class View:
         self.host, self.lock = host, Lock(host, token)
         self.server: Any = None
         self.page: Any = None
-        self.closed, self._visitors = False, 0
+        self.observed: Any = None  # the copies of worlds that the caller steps
+        self.closed, self._visitors, self._left = False, 0, 0.0
+        self.draw = Drawings()
         self.worker = Worker()
         try:
             self.worker.ask(lambda: self._start(port))
@@ -74,6 +79,7 @@ class View:
         def make():
             from featherlane.apps.viewer.page import Page
 
+            self.observed = source if hasattr(source, "copy_now") else None
             self.page = Page(self.worker, self.server, source, drawn)
 
         self.worker.ask(make)
@@ -82,6 +88,33 @@ class View:
         """Closes the page and stops observing worlds that the caller steps."""
         self.closed = True
         self.worker.end(self._stop, CLOSING)
+
+    def is_running(self) -> bool:
+        """Returns whether the page is open: not closed, and not left by all browsers for GRACE seconds.
+
+        A page that no browser has opened yet is running.
+        """
+        return not self.closed and not (self._left and time.monotonic() - self._left > GRACE)
+
+    def sync(self) -> None:
+        """Shows the present state of a `Data` or a batch that the caller steps; it copies at most 30 times a second.
+
+            with fl.view(model, data) as page:
+                while page.is_running():
+                    data.step()
+                    page.sync()
+
+        The page shows the results of calls by itself; `sync` also shows states that the caller sets.
+
+        Raises:
+            ModelError: the page does not show worlds of the caller.
+        """
+        if self.observed is None:
+            raise ModelError(
+                "sync: the page runs worlds of its own, allowed are pages of a Data, a batch, an environment"
+            )
+        if self._visitors:
+            self.observed.copy_now()
 
     def wait(self) -> None:
         """Blocks until the page is closed or until Ctrl-C, which raises KeyboardInterrupt."""
@@ -96,8 +129,15 @@ class View:
         self.port, self.worker.turn = int(self.server.get_port()), self._turn
 
     def _turn(self) -> float:
-        self._visitors = len(self.server.get_clients())
-        return IDLE if self.page is None else self.page.turn(self._visitors)
+        before, self._visitors = self._visitors, len(self.server.get_clients())
+        if before and not self._visitors:
+            self._left = time.monotonic()
+        elif self._visitors:
+            self._left = 0.0
+        if self.page is None:
+            return IDLE
+        self.draw.show(self.page)
+        return self.page.turn(self._visitors)
 
     def _stop(self) -> None:
         from featherlane.apps.viewer.lock import stop_server
@@ -133,6 +173,7 @@ class View:
 
 def view(
     what: Model | Batch | MixedBatch | Data | fl.results.Failure | Any,
+    data: Data | Batch | MixedBatch | None = None,
     *,
     frames: Mapping[str, np.ndarray] | None = None,
     nworld: int = 1,
@@ -158,6 +199,7 @@ def view(
         fl.view(model, frames=batch.rollout(100, record=("time", "qpos")))
 
     Args:
+        data: worlds of the model `what`, which the page observes: `fl.view(model, data)` is `fl.view(data)`.
         what: a `Model`, a path, MJCF text or a name; a `Batch` or `Data`; an environment with a `batch`; a `Failure`;
             a `MixedBatch`, of which the page shows the worlds of one model at a time, at first of the first.
         frames: arrays (nworld, nframe, ...) by name to play back: `time` and `qpos`, optionally `qvel`, `act`,
@@ -183,6 +225,8 @@ def view(
             in use, or the address does not belong to this machine.
     """
     _check(worlds, token)
+    if data is not None:
+        what = _worlds_of(what, data)
     return open_page(shown_source(what, frames, nworld), port, host, token, worlds, paused, browser)
 
 
@@ -251,6 +295,16 @@ def _served(host: str, port: int | None, token: str | Literal[False] | None) -> 
         if port is None:
             return View(host, 0, token)
         raise
+
+
+def _worlds_of(model: Any, data: Any) -> Any:
+    """Returns the worlds to observe, checked to be of this model."""
+    if not isinstance(data, WORLDS):
+        raise ModelError(f"data: got {type(data).__name__}, allowed are a Data and a batch")
+    own = data.models if isinstance(data, MixedBatch) else (data.model,)
+    if not any(model is each for each in own):
+        raise ModelError("data: got worlds of another model, allowed are those of the model before them")
+    return data
 
 
 def _check(worlds, token) -> None:

@@ -74,7 +74,7 @@ class Watch(Source):
     # ---- start and stop ----------------------------------------------------------------------------------------------
     def attach(self) -> None:
         """Starts observing: the batch calls the watcher from now on."""
-        self.source.watch(self._called_back)
+        self.source.watch(self.copy_now)
 
     def detach(self) -> None:
         """Stops observing: the batch no longer calls the watcher."""
@@ -115,8 +115,8 @@ class Watch(Source):
         return True
 
     # ---- copies ------------------------------------------------------------------------------------------------------
-    def _called_back(self) -> None:
-        """Copies rows at the end of a call, in the thread of the batch's user."""
+    def copy_now(self) -> None:
+        """Copies rows after a call, in the thread of the batch's user, unless the last copy is too recent."""
         now = self._called = time.perf_counter()
         if now >= self._next:
             self._next = now + 1.0 / self.rate

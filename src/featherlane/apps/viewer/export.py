@@ -1,0 +1,72 @@
+"""`fl.export_html`: a recorded motion as one HTML file, which a browser shows without Featherlane or a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from featherlane import Model
+from featherlane.apps.viewer.playback import read_recording
+from featherlane.apps.viewer.view import view
+from featherlane.errors import ModelError
+from featherlane.extension import bounded
+
+
+def export_html(
+    model: Model | Any,
+    frames: Mapping[str, np.ndarray] | str | Path,
+    path: str | Path,
+    *,
+    fps: float = 30.0,
+    worlds: int | None = None,
+) -> Path:
+    """Writes a recorded motion as an HTML file with its own player.
+
+        recorded = batch.rollout(500, record=("time", "qpos"))
+        fl.export_html(model, recorded, "motion.html")
+
+    A notebook shows the file by `IPython.display.IFrame("motion.html", "100%", 400)`.
+
+    Args:
+        model: a `Model`, or a name or source as for `fl.view`.
+        frames: arrays (nworld, nframe, ...) by name as for `fl.view`; or the path of a recording of `featherlane
+            simulate --out`.
+        path: path of the file, `.html`.
+        fps: pictures per second of the recorded time.
+        worlds: number of worlds to draw, side by side; None for up to 64.
+
+    Returns:
+        The path.
+
+    Raises:
+        InstallationError: viser is not installed (`pip install 'featherlane[view]'`).
+        ModelError: frames that do not fit the model, a path that does not end in .html or cannot be written, a number
+            out of range.
+    """
+    path, fps = Path(path), bounded("fps", fps, 0.0, 1000.0, above=True)
+    if path.suffix != ".html":
+        raise ModelError(f"path: got {path.name!r}, allowed is a name that ends in .html")
+    held = read_recording(frames) if isinstance(frames, str | Path) else frames
+    with view(model, frames=held, port=0, paused=True, worlds=worlds) as page:
+        text = page.worker.ask(lambda: _recorded(page.page, fps))
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be written: {error.strerror}") from None
+    return path
+
+
+def _recorded(page: Any, fps: float) -> str:
+    """Draws the frames of a page, one for each 1 / fps of recorded time, and returns them as HTML."""
+    times, serializer = page.source.times, page.server.get_scene_serializer()
+    # of decreasing times, after a reset, every frame is a picture
+    clock = np.maximum.accumulate(times) if (np.diff(times) > 0).all() else np.arange(len(times)) / fps
+    shown = np.unique(np.searchsorted(clock, np.arange(clock[0], clock[-1] + 0.5 / fps, 1.0 / fps)))
+    for k in shown[shown < len(times)].tolist():
+        page.source.go_to(k)
+        page.draw()
+        serializer.insert_sleep(1.0 / fps)
+    return serializer.as_html()
