@@ -1,5 +1,8 @@
 """Every example runs as a program with small sizes and prints something; `ppo` has separate tests."""
 
+import ast
+import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,11 +56,12 @@ BY_RAY = {
     "rllib_halfcheetah": (["2", "1", "4", "16"], "ray.rllib", "torch"),
     "tune_balance": (["4", "16", "60"], "ray.tune"),
 }
+DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef
 MOST_SECONDS = 300  # s, timeout of an example that hangs
 
 
 def test_all_examples_are_run():
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*ARGUMENTS, *BY_RAY, "ppo", "vision_reach"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*ARGUMENTS, *BY_RAY, "ppo", "sim_to_real", "vision_reach"}
 
 
 @pytest.mark.parametrize("name", every(6, ARGUMENTS))
@@ -89,6 +93,32 @@ def test_an_arm_learns_from_depth_images(tmp_path):
     pytest.importorskip("torch")
     shown = ran("vision_reach", ["16", "12"], tmp_path)
     assert "before training: " in shown and "after training: " in shown
+
+
+@pytest.mark.ci
+def test_a_robot_from_pypi_walks_in_mujoco_with_an_exported_policy(tmp_path):
+    for module in ("torch", "rsl_rl", "onnxscript", "onnxruntime"):
+        pytest.importorskip(module)
+    if importlib.util.find_spec("robosuite_models") is None:  # its import requires robosuite
+        pytest.skip("robosuite-models is not installed")
+    shown = ran("sim_to_real", ["16", "1", "2"], tmp_path)
+    found = re.findall(r"^in_mujoco \((\S+), .*\): \[ *(\S+) .*\], 0.00 falls$", shown, re.MULTILINE)
+    assert [float(asked) for asked, _ in found] == [0.8, -0.4, 0.0, 0.0], shown
+    assert float(found[0][1]) > 0.2 and float(found[1][1]) < -0.1, shown  # the gait of an untrained policy
+    assert (tmp_path / "runs" / "go2" / "policy.onnx").exists()
+
+
+def test_the_program_of_the_sim_to_real_page_is_short():
+    text = (EXAMPLES / "sim_to_real.py").read_text()
+    strings = [node.body[0] for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED) and node.body]
+    documented = {
+        line
+        for node in strings
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for line in range(node.lineno, node.end_lineno + 1)
+    }
+    code = [line for k, line in enumerate(text.splitlines(), 1) if k not in documented and line.strip()]
+    assert sum(not line.lstrip().startswith("#") for line in code) <= 120
 
 
 @pytest.mark.ci

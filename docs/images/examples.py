@@ -206,6 +206,20 @@ def vision_reach() -> None:
     save(np.vstack([np.hstack(part) for part in (rgb[:5], depth[:5], rgb[5:], depth[5:])]), "vision_reach")
 
 
+def sim_to_real() -> None:
+    """The robot trots on rough ground, with an action of zero."""
+    from featherlane.environments import TaskEnv
+
+    example = importlib.import_module("sim_to_real")
+    env = TaskEnv(example.Walk(frame_skip=4, terrain="steps", forward=(0.8, 0.8), standing=0), 1)
+    env.reset(seed=1)
+    for _ in range(100):
+        env.step(np.zeros(env.action_space.shape))
+    look = {"lookat": env.batch.qpos[0, :3].copy(), "distance": 1.7, "azimuth": 130, "elevation": -18}
+    with Painter(env.batch.model, look, SIZE) as painter:
+        save(painter.picture(env.batch.qpos[0]), "sim_to_real")
+
+
 def draw(name: str) -> None:
     """Draws one thumbnail."""
     if name in CAMERAS:
@@ -217,7 +231,7 @@ def draw(name: str) -> None:
 
 
 PLOTS = {f.__name__: f for f in (bad_world, jamming_rod)}
-OTHERS = {f.__name__: f for f in (sweep_friction, rllib_halfcheetah, vision_reach)}
+OTHERS = {f.__name__: f for f in (sweep_friction, rllib_halfcheetah, vision_reach, sim_to_real)}
 
 if __name__ == "__main__":
     prepare_rendering(PICTURES)

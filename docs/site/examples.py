@@ -14,7 +14,8 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[2]
 EXAMPLES, DOCS = ROOT / "examples", ROOT / "docs"
 ROW = re.compile(r"^\| \[(\w+)\.py\]\(\.\./examples/\1\.py\) \| (.*) \|$", re.MULTILINE)
-TITLES = {"ppo": "PPO", "rllib_halfcheetah": "RLlib half-cheetah"}  # others are the name of the file
+# others are the name of the file
+TITLES = {"ppo": "PPO", "rllib_halfcheetah": "RLlib half-cheetah", "sim_to_real": "Sim-to-real locomotion"}
 # pictures of other scripts: file name without suffix, and the command that draws it
 CONTROL = "balance_humanoid", "swing_up", "hop", "identify", "throw_cube", "five_quadrupeds"
 PICTURES = {name: (f"control_{name}", f"control.py {name}") for name in CONTROL} | {

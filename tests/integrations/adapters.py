@@ -79,7 +79,17 @@ ADAPTERS = {
         ("robosuite==1.5.2",),  # it requires mink 0.0.5, and this NumPy 1
         quick=True,
     ),
-    "rsl_rl": Adapter("rsl-rl-lib==5.5.1", "rsl-rl", learning("test_rsl_rl.py", "rsl_rl", "rsl_rl"), quick=True),
+    "rsl_rl": Adapter(
+        "rsl-rl-lib==5.5.1",
+        "rsl-rl",
+        (
+            *learning("test_rsl_rl.py", "rsl_rl", "rsl_rl"),
+            "../test_examples.py::test_a_robot_from_pypi_walks_in_mujoco_with_an_exported_policy",
+        ),
+        ("onnx>=1.23", "onnxscript>=0.7", "onnxruntime>=1.32"),
+        ("robosuite-models==1.0.0",),  # it requires robosuite
+        quick=True,
+    ),
     "sb3": Adapter(
         "stable-baselines3==2.9.2",
         "sb3",
