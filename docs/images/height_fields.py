@@ -68,7 +68,9 @@ def draw_contacts(ax, pos, normal, centre, color):
 
 if __name__ == "__main__":
     mj = mujoco.MjModel.from_xml_string(SCENE)
-    figure, axes = plt.subplots(1, 3, figsize=(13, 3.4), layout="constrained", gridspec_kw={"width_ratios": [1, 1, 0.8]})
+    figure, axes = plt.subplots(
+        1, 3, figsize=(13, 3.4), layout="constrained", gridspec_kw={"width_ratios": [1, 1, 0.8]}
+    )
     for ax, name, run, color in (
         (axes[0], f"MuJoCo {mujoco.__version__}", theirs, ORANGE),
         (axes[1], "Featherlane", ours, BLUE),

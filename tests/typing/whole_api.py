@@ -266,9 +266,17 @@ def kinds(model: fl.Model, batch: fl.Batch) -> float:
 
 
 def shown(batch: fl.Batch) -> None:
-    with fl.view(batch, port=0, token=False) as page:
+    with fl.view(batch.model, batch, port=0, token=False) as page:
         view: results.View = page
+        while view.is_running():
+            view.draw.arrow("force", np.zeros(3), [0.0, 0.0, 1.0], color=(1, 0, 0), radius=0.02, world=1)
+            view.draw.line("path", np.eye(3))
+            view.draw.points("feet", np.eye(3))
+            view.draw.text("state", "stance", [0.0, 0.0, 1.0])
+            view.draw.clear("state")
+            view.sync()
         print(view.url, view.visitors)
+    print(fl.export_html(batch.model, {"time": np.zeros((1, 2)), "qpos": np.zeros((1, 2, 7))}, "motion.html", fps=50))
 
 
 # ---- derivatives and queries -----------------------------------------------------------------------------------------

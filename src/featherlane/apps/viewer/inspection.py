@@ -209,5 +209,5 @@ def _contact(data: Data, k: int) -> Iterator[Line]:
     yield "friction force", _text(slip, "N")
     yield "friction", _text(contact.friction, "")
     if normal > 0 and contact.dim > 1:
-        part = slip / (normal * contact.friction[:2].max())
+        part = float(slip / (normal * contact.friction[:2].max()))
         yield "", f"Friction uses {100 * part:.0f} % of its limit{': it slips or is about to' * (part > 0.99)}."
