@@ -75,6 +75,7 @@ def store_edge_separations(d1, R, p, size1, size2):
     """Stores in box.axis the cross products of the boxes' edges, normalized, and the separations along them.
 
     The separation along u is |u . p| less half the width of each box along u.
+    The first three rows of box.axis are the columns of R, which are the edges of the second box.
     """
     rows = eights(d1.box.axis)
     columns = Vec3(rows[0:3])

@@ -168,7 +168,7 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
     step = size[k] * e
     # from the segment's point to the edge's point
     between = Vec3(to_middle[c] + (step if k == c else 0.0) for c in range(3))
-    # adding signs[k] makes eight lanes of NEVER without changing it, by rounding
+    # NEVER + signs[k] is NEVER in eight lanes: the sum is a vector, and NEVER is too large to change by 1
     squared = plain_dot3(between, between) if skew else NEVER + signs[k]
     row = 4 * k
     rows[row] = where(signs[k] < 0.0, squared, NEVER)

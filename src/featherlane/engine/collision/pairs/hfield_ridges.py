@@ -288,6 +288,9 @@ def touches_peak(m1, d1, field, r, c, p, n):
 def collide_peak(m1, d1, field, r, c):
     """Adds the contact of the shape and a peak to relief.*.
 
+    A peak is a ridge of length zero: its blade is the vertical segment below it.  If the nearest point of the blade is
+    not the peak itself, it is kept for a shape without another contact (`keep_ridge`).
+
     Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.
     Scratch: convex.*, shapes.*, what `closest` writes.
     """

@@ -123,15 +123,15 @@ def march(m, d):
 def meet_field(m, d, g, near, p, v):
     """Returns (met, distance, outward normal) of rays (p, v) in the frame of SDF geom g; near: mask of the rays.
 
-    Worlds whose geom has another mesh are marched through one by one.
+    In a model with variants the geom may have another mesh, and so another octree, in each world: then the rays are
+    marched one by one.
     Writes: ray.field, ray.near, ray.local_*, ray.met, for `march`.
     """
     d.ray.field[0], d.ray.field[1] = g, m.geom_fieldadr[g]
     d.ray.local_point[0] = p
     d.ray.local_direction[0] = v
     d.ray.met[0], d.ray.local_distance[0] = 0.0, 0.0
-    # geoms of a model with variants may have different meshes in different worlds: geom_variant is the mesh, by which
-    # its octree is found
+    # geom_variant: the world's mesh, by which its octree is found
     if m.nvariant > 0 and m.geom_field[g] == OCTREE:
         for lane in range(width(d)):
             if has(near, lane):

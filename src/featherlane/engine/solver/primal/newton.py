@@ -154,8 +154,9 @@ def is_exact_step(m, d, live, switched, fell, stalled, gradient):
 def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
     """Takes further steps in worlds with opposing rows (`refine_solution`), decides convergence, and stores results.
 
-    Arguments as in `newton`.  Worlds that are still `live` ran out of iterations.  A world is not converged if it ran
-    out of iterations or stopped with a gradient that is not small, unless its acceleration is accurate.
+    `unsolved` are the worlds that did not converge: those that are still `live` ran out of iterations, the others gave
+    up.  An unsolved world counts as converged if it gave up with a small gradient, or if its acceleration is accurate.
+    The other arguments are those of `newton`.
     Writes: solver_niter, solver_residual, solver_gap, warning, row forces; the point of refined worlds.
     """
     _, small, large = gradient_limits(d)
