@@ -59,15 +59,16 @@ def has_constraint_rows(m, d):
 def reset_worlds_without_rows(m, d, warnings_before):
     """Replaces the solver's results by those of `set_unconstrained` in worlds without rows, as if simulated alone.
 
-    The solver treats a world without rows like any other: rounding may start it at the last step's acceleration, and
-    several sweeps pass before it ends.
-    In worlds with rows and a non-finite gradient, acceleration and constraint force become out of range, by FAR.
+    The solver treats a world without rows like any other: by rounding it may start at the last step's acceleration, and
+    it counts iterations.
+    In worlds with rows and a gradient that is not finite or too large, acceleration and constraint force become out of
+    range: FAR is added to the acceleration, and replaces the force.
     warnings_before: the count warning[NOT_CONVERGED] before the solve.
     """
     has_rows = has_constraint_rows(m, d)  # mask
     broken = not_(d.solver_residual[0] < FAR)  # mask, also of NaN
     for i in range(m.nv):
-        # absent rows may have changed the sign of a zero: + 0 restores it
+        # + 0.0: absent rows may have changed the sign of a zero, which the addition makes positive
         d.qacc[i] = where(has_rows, d.qacc[i] + where(broken, FAR, 0.0), d.qacc_smooth[i])
         d.qfrc_constraint[i] = where(has_rows, where(broken, FAR, d.qfrc_constraint[i] + 0.0), 0.0)
     d.solver_niter[0] = where(has_rows, d.solver_niter[0], 0.0)

@@ -229,8 +229,9 @@ def supports_difference(m1, d1):
 def is_separate_facet(m1, d1, size, foot_margin):
     """Returns whether no other vertex of the difference is near the facet's plane: every search ends at this facet.
 
-    A search ends within SETTLED * size of the depth.  The disc of radius foot_margin around the origin's projection is
-    in the facet, so the search's final plane is rotated against the facet's by a slope of at most slack / foot_margin.
+    A search ends within a slack of the depth, SETTLED * size and the error of the facet.  The disc of radius foot_margin
+    around the origin's projection is in the facet, so the search's final plane is rotated against the facet's by a
+    slope of at most slack / foot_margin.
     Vertices that are below the facet by a steeper slope are not on that plane.  By convexity, testing the edges at the
     facet's vertices is sufficient.  Edges of a face are tested at load time.
     Faces are only nearly flat, and support points of a nearly convex hull may miss the highest vertex: in both cases,
@@ -244,7 +245,7 @@ def is_separate_facet(m1, d1, size, foot_margin):
     slope = slack / foot_margin
     if has_face(d1, side=0) or has_face(d1, side=1) or not (is_convex(m1, d1, side=0) and is_convex(m1, d1, side=1)):
         slope = fmax(slope, 2.0 * PARALLEL)
-    # the angle between the facet's normal and a search's is below ALIKE / 2
+    # this slope is below ALIKE / 2, so that the search finds the faces whose normals are like the facet's
     isolated = slack < 0.5 * ALIKE * foot_margin
     # each vertex of the facet is tested once: equal ones follow each other
     for side, outward in ((0, normal), (1, -normal_in_second)):

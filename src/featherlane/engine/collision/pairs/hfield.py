@@ -71,11 +71,13 @@ def cells_under(m1, d1, field, wider):
 def reach_of_feet(m1, d1, field, rows, columns):
     """Returns how far the feet of the shape's points may be beyond its bounding box, along x and y [m].
 
+    The foot of a point is its projection on the plane of a triangle.
     The depth of a point in the ground is at most the height of the highest ground above the bottom of the box.  On a
     slope, the horizontal distance to its foot is less than the depth.
     rows, columns: (first, end) of the cells under the box.
     """
-    limit = fmax(d1.shapes.limit[0], 0.0)  # the box is enlarged by the limit
+    # the box is enlarged by the limit on all sides: its bottom is too low by the limit, and its sides too far out
+    limit = fmax(d1.shapes.limit[0], 0.0)
     highest = d1.relief.low[0][2]
     for r in range(rows[0], rows[1] + 1):
         for c in range(columns[0], columns[1] + 1):

@@ -155,7 +155,7 @@ def capsule_segments(c1, a1, c2, a2):
 
     # the ends of a parallel second segment have the coordinates (u +- |mb|) / ma on the first
     if any_(parallel):
-        # end: coordinate of the second segment's lower end along a1, -1, or 1 if the segments are antiparallel (mb > 0);
+        # end: coordinate of the second segment's lower end along a1, -1, or 1 for antiparallel segments (mb > 0);
         # the comparisons tell whether an end of the second segment is within the first
         reach = fabs(mb)
         end = where(mb > 0.0, 1.0, -1.0)

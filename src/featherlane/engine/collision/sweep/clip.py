@@ -103,7 +103,9 @@ def store_corners(d1, polygon, count, side, point, normal, along):
 
 @kernel
 def store_corners_within(d1, polygon, count, side, point, normal, along):
-    """Stores at most four corners within the limit above the other shape's plane; none if no corner is.
+    """Stores at most four corners (POINTS) within the limit above the other shape's plane; none if no corner is.
+
+    If the feature is an edge, the two corners that are farthest apart are stored.
 
     Args:
         polygon, count: the polygon, a feature of the shape of `side`, and its number of corners.

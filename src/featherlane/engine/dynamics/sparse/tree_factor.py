@@ -346,13 +346,13 @@ def expand_rows(rows, L, inverse, x, k, quotient, height):
 def expand_columns(rows, L, inverse, x, most):
     """x <- L^-1 D^-1 x, from the first row to the last; inverse: 1 / D.
 
-    Rows of a chain are computed at once; here each row is a child of the row before, but not always its only child.
+    Up to four rows are computed at once if each is a child of the row before; these may have other children, too.
     most: largest number of these rows, whose sums fit into registers: 4 if x[k] is a value, 2 if it is a row of values,
     such as Vec4.
     """
     k = 0
     while k < rows.n:
-        quotient = x[k] * inverse[k]  # before the branches, see `expand_rows`
+        quotient = x[k] * inverse[k]  # row k's; `expand_rows` computes those of the rows that follow
         if most == 4 and three_follow(rows, k):
             expand_rows(rows, L, inverse, x, k, quotient, height=4)
             k += 4

@@ -173,6 +173,7 @@ def cone_gradient(d, q, c, R, Rt):
 def set_cone_force(d, q, dim, c, target, R, Rt, live):
     """Sets force c of an elliptic contact to its target in live worlds; returns the cost's decrease.
 
+    `change_force` then updates what depends on the force, block_y and block_change.
     R, Rt: as in `cone_gradient`.   Writes: dual.block_force, block_y, block_change.
     """
     delta = where(live, target - d.dual.block_force[c], 0.0)

@@ -183,7 +183,10 @@ def store_opposing_forces(m, d):
 # ---- accuracy checks -----------------------------------------------------------------------------------------------
 @kernel
 def norm_from_acceleration(m, d):
-    """Returns max(|f0|, |M a - f0|), limited to what float32 can square."""
+    """Returns max(|f0|, |M a - f0|), at most the largest number whose square is finite in float32.
+
+    f0: the forces without those of constraints (`metric_force`).
+    """
     f0 = metric_force(m, d)
     constraint = 0.0  # |M a - f0|^2
     for i in range(m.nv):

@@ -97,9 +97,11 @@ def _control_rates(m, d, p, i, c):
         acts = acts & (u >= m.actuator_ctrlrange[c].lower) & (u <= m.actuator_ctrlrange[c].upper)
     if actuator.history[0] > 0:
         acts = acts & (actuator.delay == 0.0)
-    slope = where(acts, 1.0, 0.0)  # du/du
+    # derivative by the control of what the force depends on: of the control itself, or of the next activation w'
+    slope = where(acts, 1.0, 0.0)
     if actuator.dyntype != DYN_NONE:
-        slope = where(acts, _next_slope(m, d, i, d.actuator_input, c, 2 * m.nv + m.na + c, which=2), 0.0)
+        coordinate = 2 * m.nv + m.na + c  # of control c, after those of positions, velocities and activations
+        slope = where(acts, _next_slope(m, d, i, d.actuator_input, c, coordinate, which=2), 0.0)  # dw'/du
         p.dact[actuator.actadr] = slope
     # without actearly the force reads the present activation, which does not depend on the control
     if actuator.dyntype == DYN_NONE or actuator.actearly:

@@ -236,8 +236,8 @@ def _store_lower(d, p, k):
     """slot_lower <- the place of slot k at the pose displaced by -STEP; returns 1 / the distance between both poses.
 
     Their distance is 2 STEP, or STEP in worlds that lost the contact at one of them: there the own pose is used.
-    slot_jumps <- 1 if the contact is lost at both poses; slot_gone: 0.5 if it is lost at one, 1 at both.
-    Reads: slot_lost, 1 in worlds that lost it at the upper pose.
+    slot_jumps <- 1 if the contact is lost at both poses; slot_gone <- at least 0.5 if it is lost at one, 1 at both.
+    Reads: slot_lost, 1 in worlds that lost it at the upper pose.  `_store_place` returns the same for the lower pose.
     """
     # number of poses at which the contact is lost
     nlost = p.slot_lost[k] + _store_place(d, p, k, p.slot_lower)

@@ -69,7 +69,11 @@ def add_to_ancestor_row(m, d, first, stride, a, weighted):
 
 @kernel
 def add_to_block_row(m, d, first, stride, a, weighted):
-    """Adds H_ij += sum over three rows r of D_r J_ri J_rj to row i in block rows; arguments: `add_to_ancestor_row`."""
+    """Adds H_ij += sum over three rows r of D_r J_ri J_rj to row i in block rows, for the rows' dofs j up to i.
+
+    i: dof number a of the rows.  weighted: (D_r J_ri) of the three rows, for example of a connect equality.
+    first: start of the first row in row_dof and row_J.  stride: distance to the next row.
+    """
     i = d.row_dof[first + a]
     row = d.hessian.rowadr[i]
     e = diagonal_block(m, d, i)  # entry of the row's block list, for the block of dof j

@@ -139,7 +139,10 @@ def load_row_within_tree(m, d, lane, i, t, entry, c):
 
 @kernel
 def load_world(m, d, lane):
-    """Computes one world's panels: entries of H, zeros for trees that it does not couple, contacts of free bodies."""
+    """Computes the panels of the world `lane`: entries of H, then the contacts of free bodies.
+
+    Entries between trees that the world does not couple become zero (`load_block_between_trees`).
+    """
     for b in range(m.nblock):
         first, t = m.block_dofadr[b], m.dof_treeid[m.block_dofadr[b]]
         # e: entries of the row list of block b
