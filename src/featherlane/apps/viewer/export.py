@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from featherlane import Model
-from featherlane.apps.viewer.playback import read_recording
 from featherlane.apps.viewer.view import view
 from featherlane.errors import ModelError
 from featherlane.extension import bounded
@@ -46,6 +45,8 @@ def export_html(
         ModelError: frames that do not fit the model, a path that does not end in .html or cannot be written, a number
             out of range.
     """
+    from featherlane.apps.viewer.playback import read_recording
+
     path, fps = Path(path), bounded("fps", fps, 0.0, 1000.0, above=True)
     if path.suffix != ".html":
         raise ModelError(f"path: got {path.name!r}, allowed is a name that ends in .html")

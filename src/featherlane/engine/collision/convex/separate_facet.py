@@ -229,7 +229,7 @@ def supports_difference(m1, d1):
 def is_separate_facet(m1, d1, size, foot_margin):
     """Returns whether no other vertex of the difference is near the facet's plane: every search ends at this facet.
 
-    A search ends within a slack of the depth, SETTLED * size and the error of the facet.  The disc of radius foot_margin
+    A search ends within a slack of the depth: SETTLED * size and the facet's error.  The disc of radius foot_margin
     around the origin's projection is in the facet, so the search's final plane is rotated against the facet's by a
     slope of at most slack / foot_margin.
     Vertices that are below the facet by a steeper slope are not on that plane.  By convexity, testing the edges at the

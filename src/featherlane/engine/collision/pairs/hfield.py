@@ -149,7 +149,7 @@ def surface_contacts(m1, d1):
     """Computes the contacts of the height field and the shape in relief.*, in the frame of the field.
 
     Reads:  shapes.*, hfield_*, hull_*, relief.nearest.
-    Writes: relief.*, shapes.limit.
+    Writes: relief.*, manifold.full, shapes.limit.
     Scratch: shapes.*, convex.*, manifold.*, feature.*, clip.*, what `closest` writes.
     Cost:   O(cells under the shape's bounding rectangle).
     """

@@ -188,7 +188,7 @@ def turn_between_sides(d1, along, side0, side1):
 def collide_ridge(m1, d1, field, r, c, direction, count):
     """Adds the contacts of the shape and a ridge of `count` edges from a sample to relief.*.
 
-    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, manifold.full, shapes.limit.
     Scratch: convex.*, feature.*, clip.*, manifold.*, shapes.*, what `closest` writes.
     """
     rows, columns = edge_step(direction)
@@ -291,7 +291,7 @@ def collide_peak(m1, d1, field, r, c):
     A peak is a ridge of length zero: its blade is the vertical segment below it.  If the nearest point of the blade is
     not the peak itself, it is kept for a shape without another contact (`keep_ridge`).
 
-    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, manifold.full, shapes.limit.
     Scratch: convex.*, shapes.*, what `closest` writes.
     """
     p = sample_point(m1, d1, field, r, c)
@@ -316,7 +316,7 @@ def collide_outer_edge(m1, d1, field, wall, other):
     """Adds the contact of the shape and the edge between a wall and another one, or the bottom, to relief.*.
 
     The shape's centre is beyond one of them.
-    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.
+    Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, manifold.full, shapes.limit.
     Scratch: convex.*, shapes.*, what `closest` writes.
     """
     half_x, half_y, base = m1.hfield_size[field][0], m1.hfield_size[field][1], m1.hfield_size[field][3]

@@ -140,8 +140,8 @@ def contact_tiles(m, d, b, p, thread, tile):
     """Computes forward dynamics of the worlds of a tile; lists their contacts and the forces of equalities.
 
     Reads:  the rows that the transfers of b bring in; the memory at p.selections and p.equalities.
-    Writes: those that they take back; active, recall_address, tree_settled, lane_active, warning, qfrc_constraint,
-            dof_touched, listed, eq_force, and all else of this thread's workspace.
+    Writes: those that they take back; active, recall_address, tree_settled, lane_active, warning, found_bad,
+            found_pair, qfrc_constraint, dof_touched, listed, eq_force, and all else of this thread's workspace.
     """
     d.lane_active[0] = 0.0
     forward(m, d)

@@ -27,7 +27,7 @@ def inverse_constraint(m, d, store):
 
     Reads:  qacc, and what `forward_constraint` reads of position and velocity.
     Writes: what `collision`, `make_rows` and `constraint_forces` write; what `sensor_rows` writes; con_fresh <- 0:
-            the next step finds its contacts again; dof_touched.
+            the next step finds its contacts again; dof_touched; warning, found_bad, found_pair (contacts full).
     """
     contacts_and_forces(m, d, STORE_FORCES if store else KEEP_FORCES)
 

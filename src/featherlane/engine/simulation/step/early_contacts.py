@@ -53,8 +53,8 @@ def early_contacts(m, d):
     """Finds the contacts of the tile, unless waking has found them, and computes what forces need from them.
 
     Reads:  the frames, con_fresh.
-    Writes: con_* and ncon of `collision`, what `contact_transmission` and `adhesive_pull` write; active, lane_active,
-            which are restored.
+    Writes: con_* and ncon of `collision`, what `contact_transmission` and `adhesive_pull` write; warning; active,
+            lane_active, which are restored.
     """
     find_contacts(m, d)
     if d.con_overflow[0] == 0:

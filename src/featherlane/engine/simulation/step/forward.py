@@ -133,7 +133,7 @@ def forward_constraint(m, d):
     Reads:  what `forward_position`, `forward_velocity`, `actuation` and `smooth_acceleration` wrote; qacc_warmstart.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m]; what `collision`, `make_constraint`,
             `solve_constraint` and `sensor_rows` write; on request, or if trees may sleep, what `islands` writes;
-            con_fresh <- 0: the next step finds its contacts again.
+            con_fresh <- 0: the next step finds its contacts again; warning, found_bad, found_pair (contacts full).
     """
     contacts_and_forces(m, d, SOLVE)
 

@@ -112,7 +112,7 @@ def solve_in_parts(m, d, purpose):
 
     Reads:  the state and frames.
     Writes: qacc, qfrc_constraint, ncon, nefc, solver_niter, solver_residual, solver_gap, ordered of every world;
-            warning; on request nisland, tree_island, dof_island.
+            warning, found_bad, found_pair; on request nisland, tree_island, dof_island.
     Scratch: part.*, active, lane_active, dof_touched.
     """
     solve_parts(m, d, purpose)  # part.*

@@ -366,7 +366,7 @@ def wake_touched(m, d):
     If the contacts of all worlds fit into the slots together, they are kept (con_fresh); else they are found again.
     Reads:  the frames, tree_asleep, body_awake, eq_active.
     Writes: tree_asleep, tree_awake, body_awake, tree_settled, nunsettled, body_any_awake, con_fresh;
-            what `collision` writes; active, lane_active, which are restored.
+            what `collision` writes; warning; active, lane_active, which are restored.
     """
     if wake_by_tendons(m, d):
         mark_awake(m, d)
