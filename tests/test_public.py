@@ -28,6 +28,7 @@ NO_PHYSICS = {
     "bundled",
     "bundled_names",
     "diagnose",
+    "export_html",
     "kernel",
     "load",
     "load_failure",

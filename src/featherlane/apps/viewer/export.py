@@ -34,7 +34,7 @@ def export_html(
         frames: arrays (nworld, nframe, ...) by name as for `fl.view`; or the path of a recording of `featherlane
             simulate --out`.
         path: path of the file, `.html`.
-        fps: pictures per second of the recorded time.
+        fps: pictures per second of the recorded time [1/s].
         worlds: number of worlds to draw, side by side; None for up to 64.
 
     Returns:

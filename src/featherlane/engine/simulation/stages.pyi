@@ -376,7 +376,7 @@ def forward_constraint(model: Model, data: Data) -> None:
     Reads: what `forward_position`, `forward_velocity`, `actuation` and `smooth_acceleration` wrote; qacc_warmstart.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m]; what `collision`, `make_constraint`,
         `solve_constraint` and `sensor_rows` write; on request, or if trees may sleep, what `islands` writes; con_fresh
-        <- 0: the next step finds its contacts again.
+        <- 0: the next step finds its contacts again; warning (6,), found_bad, found_pair (contacts full).
     Source: MuJoCo mj_fwdConstraint, with collisions.
 
     Args:
