@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.engine.collision.broad.box_tree import FEW
+from featherlane.engine.collision.broad.box_tree import FEW_MOVABLE
 from featherlane.engine.model import broad_phase
 from featherlane.engine.simulation.step.forward import forward
 from featherlane.engine.simulation.tile.workspace import Workspace
@@ -83,12 +83,12 @@ def rough_ground(n, flags=""):
     return f"<mujoco><option>{flags}</option><worldbody>{boxes}{bodies}</worldbody></mujoco>"
 
 
-@pytest.mark.parametrize("n", [100, 225])  # more and fewer than one in FEW geoms can move
+@pytest.mark.parametrize("n", [100, 225])  # more and fewer than one in FEW_MOVABLE geoms can move
 @pytest.mark.parametrize("width", [1, 8])
 def test_a_tree_of_fixed_geoms_finds_what_the_list_finds(n, width, monkeypatch):
     _, expected = contacts_of(rough_ground(n), 10**9, monkeypatch, width)
     crowd, got = contacts_of(rough_ground(n), 0, monkeypatch, width)
-    assert crowd.ncrowd == n + 20 and (crowd.ncrowd > 20 * FEW) == (n == 225)
+    assert crowd.ncrowd == n + 20 and (crowd.ncrowd > 20 * FEW_MOVABLE) == (n == 225)
     assert len(expected["con_dist"]) >= 20
     for name, value in expected.items():
         assert np.array_equal(got[name], value), name

@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.engine.collision.collision import collision
+from featherlane.engine.collision.collision import collision, counted_collision
 from featherlane.engine.collision.fields import FIELDS
 from featherlane.engine.collision.slot import NO_CONTACT
 from featherlane.engine.model import load
@@ -166,7 +166,7 @@ def test_a_single_world_beyond_the_capacity_keeps_its_first_contacts_and_warns(h
     fill(ws, xpos[:width], xmat[:width])
     ws.arrays["active"][0] = np.arange(width) == w
     shrink(ws, 3)
-    ws.run(collision)
+    ws.run(counted_collision)
     np.testing.assert_array_equal(contacts(model, ws.arrays, w), alone[w][:3])
     assert len(alone[w]) > 3 and ws.arrays["con_overflow"][0] == 0
     assert ws.arrays["warning"][0].tolist() == (np.arange(width) == w).tolist()

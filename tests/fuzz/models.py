@@ -30,7 +30,7 @@ from fuzz.corpus import sources, weights
 from fuzz.mutation import Pool, mutant
 from fuzz.report import Report, numbered
 from fuzz.workers import enter, outcomes
-from oracles.contact_parity import GRAZING, HFIELD, _by_pair, axis_meets_box, depth_error, given, split, touching
+from oracles.contact_parity import GRAZING, HFIELD, _by_pair, depth_error, given, pierced, split, touching
 from oracles.parity import CCD, relative
 
 NAME = "models"
@@ -284,12 +284,12 @@ def same_contacts(mj, mine, theirs) -> bool:
     )
     if not max(errors) <= 1e-10:
         a, b = (without_heights(mj, contacts) for contacts in (a, b))
-        exact = axis_meets_box(mj, theirs)
+        exact = pierced(mj, a, b)
         (closed, general), (closed2, general2) = (split(mj, contacts, False, exact) for contacts in (a, b))
         size = max([1.0, *np.abs(a["pos"]).ravel(), *np.abs(b["dist"]).ravel()])
         for kind, error in (
             ("of closed forms", nearest_error(closed, closed2)),
-            ("of convex shapes", depth_error(mj, theirs, general, general2, exact)),
+            ("of convex shapes", depth_error(mj, theirs, general, general2)),
         ):
             if not error <= DEPTH * size:
                 raise Deeper(f"contacts {kind}: depth differs by 1e{np.log10(error / size):.0f}")

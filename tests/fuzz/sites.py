@@ -363,6 +363,7 @@ PASSED_OVER = {
     "kernel",
     "show_config",
     "view",
+    "export_html",
     "writable",
     "bundled_names",
     "bundled",

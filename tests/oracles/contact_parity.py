@@ -102,6 +102,22 @@ def given(data: mujoco.MjData) -> dict[str, np.ndarray]:
     return {name: np.array(getattr(data.contact, name)) for name in GIVEN}
 
 
+def pierced(mj: mujoco.MjModel, *contacts) -> set[tuple[int, int]]:
+    """Returns the pairs of a capsule and a box with a contact deeper than the radius: the segment is in the box.
+
+    It reads contacts alone, so it serves after a step, when `axis_meets_box` would see other poses.
+
+    Ours have the exact depth, by the general method; MuJoCo's are those of spheres on the segment.
+    """
+    found = set()
+    for one in contacts:
+        for pair, (dist, _) in _by_pair(one).items():
+            low, high = sorted(pair, key=lambda geom: mj.geom_type[geom])
+            if (mj.geom_type[low], mj.geom_type[high]) == (CAPSULE, BOX) and -dist >= mj.geom_size[low, 0]:
+                found.add(pair)
+    return found
+
+
 def axis_meets_box(mj: mujoco.MjModel, data: mujoco.MjData) -> set[tuple[int, int]]:
     """Returns the pairs of a capsule and a box whose axis meets at the positions `qpos`: MuJoCo's contacts are wrong.
 

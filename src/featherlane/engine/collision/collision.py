@@ -369,3 +369,14 @@ def collision(m, d):
             if d.con_overflow[0] == 1:
                 break
         keep_or_split(d)
+
+
+@stage
+def counted_collision(m, d):
+    """Computes the contacts of the tile as `collision` does, and counts those that do not fit: for a call of it alone.
+
+    Reads:  what `collision` reads.
+    Writes: what `collision` writes; warning (contacts full), found_bad, found_pair.
+    """
+    collision(m, d)
+    count_full(d)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.engine.collision.collision import collision as _collision
+from featherlane.engine.collision.collision import counted_collision
 from featherlane.engine.dynamics.actuator.adhesion import adhesive_pull, contact_transmission
 from featherlane.engine.dynamics.actuator.transmission import transmission as _transmission
 from featherlane.engine.dynamics.body.kinematics import kinematics as _kinematics
@@ -154,7 +154,7 @@ def collision(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_collision.
     """
-    run_stage(model, data, _collision)
+    run_stage(model, data, counted_collision)
     data.con_D[: data.workspace.arrays["ncon_slot"][0]] = 0.0
 
 
