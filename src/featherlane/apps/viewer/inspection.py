@@ -53,7 +53,7 @@ def lines(batch: Batch, row: int, kind: str, element: int) -> list[Line]:
     data = batch.get_data(row)
     if kind == "contact":
         return list(_contact(data, element)) if element < len(data.contact) else [("", "this contact is open")]
-    return [*_values(data, kind, element), *_findings(data, kind, element)]
+    return [*_findings(data, kind, element), *_values(data, kind, element)]
 
 
 def _values(data: Data, kind: str, element: int) -> Iterator[Line]:
