@@ -61,13 +61,17 @@ def export_html(
 
 
 def _recorded(page: Any, fps: float) -> str:
-    """Draws the frames of a page, one for each 1 / fps of recorded time, and returns them as HTML."""
+    """Draws the frames of a page, fps pictures for each second of recorded time, and returns them as HTML."""
     times, serializer = page.source.times, page.server.get_scene_serializer()
     # of decreasing times, after a reset, every frame is a picture
-    clock = np.maximum.accumulate(times) if (np.diff(times) > 0).all() else np.arange(len(times)) / fps
-    shown = np.unique(np.searchsorted(clock, np.arange(clock[0], clock[-1] + 0.5 / fps, 1.0 / fps)))
-    for k in shown[shown < len(times)].tolist():
-        page.source.go_to(k)
-        page.draw()
+    clock = times - times[0] if (np.diff(times) > 0).all() else np.arange(len(times)) / fps
+    moments = np.arange(0.0, clock[-1] + 0.5 / fps, 1.0 / fps)
+    shown = None
+    # the last frame that is not later than each moment, except by rounding
+    for frame in (np.searchsorted(clock, moments + 1e-6 / fps, "right") - 1).tolist():
+        if frame != shown:
+            page.source.go_to(frame)
+            page.draw()
+            shown = frame
         serializer.insert_sleep(1.0 / fps)
     return serializer.as_html()
