@@ -229,7 +229,7 @@ class Worlds(Sensing):
                 A function `control(batch, step)`, called between steps, whose result broadcasts to (n, nu).  A kernel
                 `control(m, d)`, which sets `d.ctrl`, `d.qfrc_applied` or `d.xfrc_applied`; it is compiled and called
                 within each step after positions and velocities are computed.  A `Controller`, a kernel `f(m, d, p)`
-                with numbers of its own.  In a `MixedBatch`, nu is the width of `ctrl`.
+                with separate numbers for each world.  In a `MixedBatch`, nu is the width of `ctrl`.
             record: names of state or derived fields, and cameras (`fl.Camera`), which all models need.
             ids: the worlds, ascending in a `MixedBatch`; None for all.
             out: arrays to record into, by name, with the shapes and dtype of the result; missing arrays are allocated.

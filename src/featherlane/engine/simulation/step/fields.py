@@ -29,7 +29,7 @@ FIELDS = (
     size("want_energy", "1: compute energies in each step"),
     size("want_all", "1: write every field, 0: only fields that a step reads"),
     size("user_control", "address of the control function of this call, 0: none"),
-    size("control_record", "address of the record of its own numbers, 0: none"),
+    size("control_record", "address of the record of its numbers, 0: none"),
     # with the flag `sleep`
     _fall_asleep_memory.real(
         "tree_asleep", "ntree", "1", "awake: counts up to -1 (ready to sleep); asleep: the next tree of its island"

@@ -1,6 +1,6 @@
 """Prepares a control kernel: a user callback that sets controls within each step of a rollout.
 
-A `Controller` has numbers of its own for each world, which the kernel reads and writes as the record p.
+A `Controller` has separate numbers for each world, which the kernel reads and writes as the record p.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RESERVED = frozenset("function rows layout rows_for of_worlds width shape dtype 
 
 
 class Controller:
-    """A control kernel with numbers of its own for each world: targets, gains, or what it remembers between steps.
+    """A control kernel with separate numbers for each world: targets, gains, or what it remembers between steps.
 
         controller = fl.Controller(batch, hold, target=model.nu, stiffness=1)
         controller.stiffness = 50.0
