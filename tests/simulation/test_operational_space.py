@@ -125,6 +125,22 @@ def test_a_world_alone_has_the_same_bits(rng):
     assert np.array_equal(alone.qpos[0], batch.qpos[7]) and np.array_equal(alone.ctrl[0], batch.ctrl[7])
 
 
+def test_a_failure_is_replayed(rng, tmp_path):
+    batch, arm = drawn(rng)
+    recorded = fl.Batch(batch.model, N, record_failures=3)
+    recorded.qpos, recorded.qvel = batch.qpos, batch.qvel
+    recorded.rollout(10, arm)
+    arm.target_pos[4] = np.nan
+    recorded.rollout(1, arm)
+    failure = recorded.failures[0]
+    assert (failure.world, failure.nstep) == (4, 3)
+    failure.save(tmp_path / "f.npz")
+    read = fl.load_failure(tmp_path / "f.npz")
+    read.control = failure.control
+    for found in (failure.replay().qpos, failure.replay_batch().qpos[0], read.replay().qpos):
+        assert np.array_equal(found, recorded.qpos[4])
+
+
 def test_float32_is_close(rng):
     batch, arm = drawn(rng, orientation=False)
     single = fl.Batch(batch.model, N, dtype="float32")

@@ -85,9 +85,11 @@ class Failure:
         kind: Callable[..., Any],
         given_contacts: int = 0,
         control: Kernel | None = None,
+        scratch: dict[str, int] | None = None,
     ):
         self.world, self.step, self.causes = world, step, causes
         self.states, self.control = states, control
+        self._scratch = scratch or {}  # sizes of the control kernel's scratch memory
         self._kind, self._given_contacts = kind, given_contacts  # of the batch
         self._common, self._own = model, own  # shared with other failures; callers get copies
         self._edits: list[list[str]] | None = None
@@ -238,7 +240,8 @@ class Failure:
         own = self._own_numbers()
         if self.control is None or not own:
             return self.control, lambda name: batch.row_memory(name)[0]
-        control = Controller(batch, self.control, **{name: rows.shape[1] for name, rows in own.items()})
+        sizes = {name: rows.shape[1] for name, rows in own.items()}
+        control = Controller(batch, self.control, scratch=self._scratch, **sizes)
         numbers = {NUMBERS + name: rows[0] for name, rows in control.rows.items()}
         return control, lambda name: numbers[name] if name in numbers else batch.row_memory(name)[0]
 

@@ -99,6 +99,7 @@ def _arrays(failure) -> dict[str, np.ndarray]:
     }
     out |= {f"model.{name}": model.__dict__[name] for name in EDITABLE}
     out |= {f"state.{name}": rows for name, rows in failure.states.items()}
+    out |= {f"scratch.{name}": n for name, n in failure._scratch.items()}
     out |= {f"own.{name}": rows for name, rows in failure._own.items()}
     for k, names in enumerate(failure._edited()):
         if k and names:
@@ -132,6 +133,7 @@ def _parts(held: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
         "model": model,
         "own": own,
         "given_contacts": given,
+        "scratch": {k.removeprefix("scratch."): int(n) for k, n in held.items() if k.startswith("scratch.")},
         "_edits": [list(states), *edits],
         "_needed": str(held["control"]),
     }

@@ -52,6 +52,7 @@ class Recorder:
         self._counts = np.zeros((0, len(STATUS)))
         self._given: dict[str, np.ndarray] = {}
         self._control: Kernel | None = None
+        self._scratch: dict[str, int] = {}  # sizes of the control kernel's scratch memory
         self._at: slice | np.ndarray = ALL  # the worlds of the call
         self._together = False  # whether the call has all worlds, at equal step numbers
         self._is_open = False  # whether a piece began and has not ended
@@ -81,7 +82,12 @@ class Recorder:
         return min(nstep, PIECE_STEPS, max(2, int(PIECE_BYTES // max(row, 1))))
 
     def before(
-        self, worlds: WorldArrays, chosen: np.ndarray, given: dict[str, np.ndarray], control: Kernel | None
+        self,
+        worlds: WorldArrays,
+        chosen: np.ndarray,
+        given: dict[str, np.ndarray],
+        control: Kernel | None,
+        scratch: dict[str, int],
     ) -> None:
         """Records the state before a piece.
 
@@ -90,6 +96,7 @@ class Recorder:
             chosen: the worlds that will step.
             given: the controls of the piece, (n, nstep, ...) by field, and the kernel's own numbers.
             control: the kernel that sets controls, or None.  A replay calls one kernel: another one discards records.
+            scratch: sizes of the kernel's scratch memory, by name.
         """
         if self._is_open or control is not self._control:  # an interrupt or an error ended the last piece early
             self.forget()
@@ -100,6 +107,7 @@ class Recorder:
         everyone = len(chosen) == self.nworld and (chosen[1:] > chosen[:-1]).all()
         self._at = ALL if everyone else chosen
         self._together = bool(everyone and (self._taken == self._taken[0]).all())
+        self._scratch = scratch
         self._given, self._control, self._counts = given, control, worlds.rows["warning"][self._at].copy()
         self._length = self._length or self.n + self.piece(PIECE_STEPS, worlds)
         for name in _kept(worlds):
@@ -217,6 +225,7 @@ class Recorder:
             kind=self.kind,
             given_contacts=worlds.ngiven,
             control=self._control,
+            scratch=self._scratch,
         )
 
 

@@ -366,7 +366,9 @@ def _advance_in_pieces(nstep: int, shares: Sequence[Share], number: int) -> None
             if runner.recorder is not None:
                 kernel, given = control.function if control else None, dict(field_arrays(brought))
                 given |= {NUMBERS + name: rows[chosen][:, None] for name, rows in field_arrays(numbers)}
-                runner.recorder.before(runner.arrays, chosen, given, kernel)
+                scratch = {f.name: f.count({}) for f in control.own.fields} if control else {}
+                scratch = {name: n for name, n in scratch.items() if NUMBERS + name not in given}
+                runner.recorder.before(runner.arrays, chosen, given, kernel, scratch)
         _advance(n, parts)
         for runner, chosen, *_ in parts:
             if runner.recorder is not None:
