@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pickle
 
+import mujoco
 import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.environments import SingleEnv, TaskEnv
+from featherlane.environments import SingleEnv, Task, TaskEnv
 from scenes.counting import Count, TwoSided
 
 N = 3
+ROVER = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/><body pos="1 2 1"><freejoint/>
+<geom size=".1"/><site name="s" pos=".1 0 0"/></body></worldbody><sensor><framepos objtype="site" objname="s"/>
+<accelerometer site="s"/></sensor></mujoco>"""
 
 
 class Quiet(TwoSided):
@@ -79,6 +83,34 @@ def test_a_single_world_observes_groups():
     assert env.observation_space.contains(env.reset()[0]) and env.step(np.ones(1))[0]["critic"].tolist() == [1, 10]
 
 
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("derived", ["gymnasium", "fresh", "dm_control"])
+def test_every_call_of_observation_gets_finite_fields(several, derived):
+    """The first call, which infers the shapes, precedes the first reset."""
+    ground, spec = fl.terrain.Terrain(("stairs",), 0.4), mujoco.MjSpec.from_string(ROVER)
+    ground.add_to(spec)
+    model, calls = fl.load(spec), []
+
+    class Rover(Task):
+        fields = ("site_xpos", "sensordata", "xquat", "cvel")
+
+        def observation(self, worlds):
+            calls.append(all(np.isfinite(getattr(worlds, name)).all() for name in self.fields))
+            return worlds.site_xpos[:, 0, 2:] - ground.height_at(*worlds.site_xpos[:, 0, :2].T)[:, None]
+
+        def reward(self, worlds, actions, before):
+            return np.zeros(worlds.nworld)
+
+        def terminated(self, worlds):
+            return worlds.time > [0.003, 1.0, 1.0]
+
+    task = Rover()
+    task.model, task.derived = [(model, 1), (fl.load(spec), 2)] if several else model, derived
+    env = TaskEnv(task, N)
+    heights = [env.reset()[0], *(env.step(np.zeros((N, 0)))[0] for _ in range(4))]
+    assert calls == [True] * 6 and np.isfinite(heights).all()
+
+
 # ---- noise -----------------------------------------------------------------------------------------------------------
 def test_noise_has_its_deviation_and_is_sampled_for_each_step():
     env = TaskEnv(TwoSided(), 400)
@@ -115,6 +147,27 @@ def test_noise_of_parts_and_of_whole_observations():
     assert TaskEnv(task, N, dtype="float32").reset()[0].tolist() == [[0.0, 0.5]] * N
     task.observation_noise = lambda worlds, ids, random: np.tile([1.0, 2.0], (len(ids), 1))
     assert TaskEnv(task, N, copy=False).reset()[0].tolist() == [[1.0, 2.0]] * N
+
+
+def test_noise_with_the_deviations_of_the_model_is_that_of_each_world_alone():
+    """The method of docs/sensors.md."""
+
+    class Sensing(Count):
+        model = ROVER.replace('objname="s"/>', 'objname="s" noise=".5"/>')
+        fields = ("sensordata",)
+        reward, terminated = (lambda self, worlds, *_: np.zeros(worlds.nworld)), Task.terminated
+
+        def observation(self, worlds):
+            return worlds.sensordata
+
+        def observation_noise(self, worlds, ids, random):
+            deviation = np.repeat(worlds.model.sensor_noise, worlds.model.sensor_dim)
+            return deviation * random.normal(ids, worlds.model.nsensordata)
+
+    many, alone = TaskEnv(Sensing(), 300), TaskEnv(Sensing(), 1)
+    seen = many.reset(seed=0)[0]
+    assert (seen[:1] == alone.reset(seed=0)[0]).all()
+    assert (seen - many.batch.sensordata).std(axis=0) == pytest.approx([0.5] * 3 + [0] * 3, rel=0.15)
 
 
 def test_a_part_without_noise_in_a_step_has_none():

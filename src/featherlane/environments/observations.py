@@ -40,13 +40,14 @@ class Observations:
         self.task, self.batch, self.random = task, batch, random
         images = ObservedImages(batch, task.cameras)
         self.images = images if images.cameras else None
-        groups = grouped(task.observation(batch))
+        values = task.observation(batch)
+        groups = grouped(values)
         self.grouped = "" not in groups
         for group, parts in groups.items():
             if not parts and (self.grouped or self.images is None):
                 raise ModelError(f"observation: got no parts{f' in group {group!r}' * bool(group)}, allowed are some")
         self.groups: dict[str, dict[str, slice]] = {name: {} for name in groups}  # columns of each part
-        columns = self._parts()
+        columns = self._parts(values)
         for group, parts in groups.items() if columns else ():
             ends = np.cumsum([part.shape[1] for part in columns[group or STATE]]).tolist()
             places = zip(parts, [0, *ends], ends, strict=False)
@@ -73,7 +74,7 @@ class Observations:
                 and with `out` their images.
             out: observations to overwrite; None: new ones, or the next buffer.
         """
-        groups = self._parts()
+        groups = self._parts(self.task.observation(self.batch))
         if self.noisy:
             self._sample_noise(np.arange(self.batch.nworld) if ids is None else ids)
         into = out if isinstance(out, dict) else {STATE: out}
@@ -96,11 +97,10 @@ class Observations:
 
     def numbers(self) -> np.ndarray:
         """Returns the present observations without groups and images in a new array (n, k)."""
-        return self._joined(STATE, self._parts()[STATE], None)
+        return self._joined(STATE, self._parts(self.task.observation(self.batch))[STATE], None)
 
-    def _parts(self) -> dict[str, list[np.ndarray]]:
-        """Returns the parts (n, k) of each group; the group is `STATE` if the task returns no groups."""
-        values = self.task.observation(self.batch)
+    def _parts(self, values: Any) -> dict[str, list[np.ndarray]]:
+        """Returns the parts (n, k) of each group of the task's result; without groups, the group is `STATE`."""
         if not self.grouped:
             parts = [self._columns(name, part) for name, part in named(values).items()]
             return {STATE: parts} if parts else {}

@@ -21,7 +21,7 @@ from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
 from featherlane.environments.task import Task, unused_controls, worlds_of
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.extension import as_real_array, hold_controls, instance, one_of, regular, whole_argument
+from featherlane.extension import as_real_array, hold_histories, instance, one_of, regular, whole_argument
 from featherlane.policies import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
@@ -100,7 +100,7 @@ class TaskEnv(VectorEnv):
         model = self.batch.models[0]
         self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)
         self._unused = unused_controls(self.batch)
-        self._has_delays = any((m.actuator_history[:, 0] > 0).any() for m in self.batch.models)
+        self._has_histories = any(m.nhistory > 0 for m in self.batch.models)
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": list(RENDER_MODES),
@@ -115,6 +115,7 @@ class TaskEnv(VectorEnv):
             self.batch.bind(name)
         task.dt, task.kernel_rows = self.dt, {name: sensordata_slice(model, name) for name in task.kernels}
         task.prepare(self.batch)
+        self.batch.forward_bound()  # for the first call of `observation`, which infers the spaces
         self._bad, self._history = self.batch.count_of(*FAULTS), History()
         self._warnings, self._seen = self.batch.rows["warning"], b""  # live counts, and those of the last step
 
@@ -226,8 +227,8 @@ class TaskEnv(VectorEnv):
 
         Raises:
             ModelError: the task does not define `compiled`; the autoreset mode is not NEXT_STEP; cameras, several
-                models, `kernels`, `record_failures` or `derived` other than "gymnasium"; a policy or noise of another
-                shape; a function of the task that cannot be compiled; non-finite rewards.
+                models, `kernels`, `record_failures`, delayed sensors or `derived` other than "gymnasium"; a policy or
+                noise of another shape; a function of the task that cannot be compiled; non-finite rewards.
             InstallationError: no compiler is installed.
             gymnasium.error.ResetNeeded: a world was not reset.
             gymnasium.error.ClosedEnvironmentError: the environment was closed.
@@ -380,8 +381,8 @@ class TaskEnv(VectorEnv):
         batch, task = self.batch, self.task
         batch.reset(ids, forward=False)
         task.start(batch, ids, self.random)
-        if self._has_delays:
-            hold_controls(batch, ids)
+        if self._has_histories:
+            hold_histories(batch, ids)
         if forward:
             batch.forward_bound(ids)
         task.started(batch, ids)

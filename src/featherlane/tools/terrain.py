@@ -190,16 +190,18 @@ class Terrain:
     def height_at(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Returns ground heights [m] at positions of any shape [m], relative to the centre of the field.
 
-        The heights are bilinear within a cell; the two triangles of the height field's cell are close to them.
+        These are the heights of the triangles that bodies and rays touch: a diagonal divides each cell of the height
+        field, from its sample with the least x and y to the opposite one.  Outside of the field, they are those of the
+        nearest point of its border.  The height at NaN is NaN.
         """
         rows, columns = self.samples.shape
-        u = np.clip((x + self.half[0]) / self.cell, 0.0, columns - 1.001)
-        v = np.clip((y + self.half[1]) / self.cell, 0.0, rows - 1.001)
-        i, j = u.astype(int), v.astype(int)
+        u = np.clip((x + self.half[0]) / self.cell, 0.0, columns - 1.0)
+        v = np.clip((y + self.half[1]) / self.cell, 0.0, rows - 1.0)
+        i, j = np.fmin(u, columns - 2.0).astype(int), np.fmin(v, rows - 2.0).astype(int)  # a cell also for NaN
         u, v, z, at = u - i, v - j, self.samples.ravel(), j * columns + i
-        low = (1 - u) * z.take(at) + u * z.take(at + 1)
-        high = (1 - u) * z.take(at + columns) + u * z.take(at + columns + 1)
-        return (1 - v) * low + v * high
+        first, last = z.take(at), z.take(at + columns + 1)  # the ends of the diagonal
+        corner = z.take(np.where(u >= v, at + 1, at + columns))
+        return first + np.maximum(u, v) * (corner - first) + np.minimum(u, v) * (last - corner)
 
     def put_back(self, at: np.ndarray, tile: np.ndarray) -> None:
         """Moves positions that have left their tiles by one side length in place, to the same ground.
