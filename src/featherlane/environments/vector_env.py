@@ -267,7 +267,7 @@ class TaskEnv(VectorEnv):
             self._painting.close()
 
     def checkpoint(self) -> dict[str, Any]:
-        """Returns the state of the environment, without its model, for `restore`; `pickle` and `torch.save` store it.
+        """Returns the state of the environment, without its model and terrain, for `restore`; `pickle` and `torch.save` store it.
 
         It contains the worlds (`Batch.checkpoint`), their derived fields, random number generators and episodes, and
         the state of the task: all numbers, strings, arrays and NumPy generators that attributes of the task, their
