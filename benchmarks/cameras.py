@@ -5,8 +5,8 @@
 
 A scene of a camera is a model of a wheel, with a floor, a box and a camera; the floor of the robot g1 is a height
 field.  A height scan has 187 rays from the trunk of the bundled quadruped on rough ground; a control step is four steps
-of all worlds.  An image of an environment has the default size of `TaskEnv.render()`.  The rounds of all sides alternate;
-times are medians of processor time.
+of all worlds.  An image of an environment has the default size of `TaskEnv.render()`.  The rounds of all sides
+alternate; times are medians of processor time.
 """
 
 from __future__ import annotations

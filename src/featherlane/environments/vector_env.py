@@ -267,11 +267,11 @@ class TaskEnv(VectorEnv):
             self._painting.close()
 
     def checkpoint(self) -> dict[str, Any]:
-        """Returns the state of the environment, without its model and terrain, for `restore`; `pickle` and `torch.save` store it.
+        """Returns the state of the environment, without its model and terrain, for `restore`.
 
-        It contains the worlds (`Batch.checkpoint`), their derived fields, random number generators and episodes, and
-        the state of the task: all numbers, strings, arrays and NumPy generators that attributes of the task, their
-        dicts, lists and objects hold, for example the levels of a curriculum.
+        `pickle` and `torch.save` store it.  It contains the worlds (`Batch.checkpoint`), their derived fields, random
+        number generators and episodes, and the state of the task: all numbers, strings, arrays and NumPy generators
+        that attributes of the task, their dicts, lists and objects hold, for example the levels of a curriculum.
         """
         return checkpoint(self, KEPT)
 

@@ -28,7 +28,9 @@ ROOT = 7  # values of the free joint in qpos; 6 in qvel
 
 @dataclass(kw_only=True)
 class VelocityTask(RobotTask):
-    """Tracks commands (forward, sideways, turn).
+    """Base class of tasks of legged robots that track commands (forward, sideways, turn).
+
+    A subclass sets the class attributes.  Its `default_weights` have a weight for each of the terms of `terms`.
 
     Attributes:
         action_scale: angle beyond the rest posture for an action of 1 [rad].
@@ -45,6 +47,10 @@ class VelocityTask(RobotTask):
             least half the time limit without a fall, and descends after a fall; False: levels are sampled.
         terrain_seed: seed of the heights.
         start_noise: greatest initial deviation of joints from the rest posture [rad]; ten times that of velocities.
+        keyframe: class attribute: keyframe of the robot with the rest posture.
+        feet: class attribute: names of sites at the soles of the feet.
+        foot_height: class attribute: height of such a site above the ground while its foot is in stance [m].
+        lowest: class attribute: least height of the trunk above the ground [m].
 
     The other attributes are those of `RobotTask`.
     """
@@ -66,9 +72,9 @@ class VelocityTask(RobotTask):
 
     # attributes of the task, not keyword arguments
     keyframe: ClassVar[str]
-    feet: ClassVar[tuple[str, ...]]  # names of sites
-    foot_height: ClassVar[float]  # height of such a site above the ground while its foot is in stance [m]
-    lowest: ClassVar[float]  # least height of the trunk above the ground [m]
+    feet: ClassVar[tuple[str, ...]]
+    foot_height: ClassVar[float]
+    lowest: ClassVar[float]
     fields = ("site_xpos", "actuator_force")
     forward_at_start = False
 
