@@ -176,6 +176,12 @@ def test_positions_are_put_back_to_the_same_ground():
         (lambda: Terrain(("rough",), seed=-1), "seed: got -1"),
         (lambda: Terrain(("rough",)).tile("stairs", 0), "kind: got 'stairs', allowed are rough"),
         (lambda: Terrain(("rough",)).tile(0, 4), "level: got 4, allowed are whole numbers from 0 to 3"),
+        (lambda: Terrain(("rough",)).height_at("a", 0.0), "x: got str, allowed are positions"),
+        (lambda: Terrain(("rough",)).height_at(np.zeros(2), np.zeros(3)), r"x, y: got the shapes \(2,\) and \(3,\)"),
+        (lambda: Terrain(("rough",)).put_back([[0.0, 0.0]], [0]), "at: got list, allowed is a writable array"),
+        (lambda: Terrain(("rough",)).put_back(np.zeros((2, 3)), [0, 0]), r"at: got float64 \(2, 3\)"),
+        (lambda: Terrain(("rough",)).put_back(np.zeros((2, 2)), [0, 4]), r"tile: got \[0 4\], allowed are 2 whole"),
+        (lambda: Terrain(("rough",)).put_back(np.zeros((2, 2)), [0]), "tile: got "),
         (lambda: Terrain(("rough",)).add_to(mujoco.MjSpec.from_string(FLOOR), "ground"), "geom: got 'ground'.*'floor'"),
     ],
 )

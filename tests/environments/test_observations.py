@@ -199,6 +199,11 @@ COUNT = np.zeros((N, 1))
         ({"actor": {"a": COUNT}, "critic": {}}, "got no parts in group 'critic'"),
         ({}, "observation: got no parts"),
         ({"actor": {"a": COUNT[:2]}}, r"observation 'actor/a': got shape \(2, 1\)"),
+        ({0: {"a": COUNT}}, "observation: got the name 0, allowed are strings"),
+        ({"": {"a": COUNT}}, "observation: got the name ''"),
+        ({"actor": {"": COUNT, "b": COUNT}}, "observation: got the name ''"),
+        ({"actor": {"a": {"b": COUNT}}}, r"observation 'actor/a': got dict, allowed is an array \(3, k\)"),
+        (None, r"observation: got NoneType, allowed is an array \(3, k\) of numbers"),
     ],
 )
 def test_wrong_groups_are_refused(observation, message):
@@ -208,13 +213,75 @@ def test_wrong_groups_are_refused(observation, message):
         TaskEnv(task, N)
 
 
-def test_other_groups_in_a_later_step_are_refused():
-    task = Quiet()
-    env = TaskEnv(task, N)
+@pytest.mark.parametrize("copy", [True, False])
+@pytest.mark.parametrize(
+    "first, later, message",
+    [
+        ({"actor": {"a": COUNT}}, {"critic": {"a": COUNT}}, "got the groups critic, allowed are actor as in the first"),
+        ({"actor": {"a": COUNT}}, COUNT, "got no groups, allowed are actor as in the first call"),
+        (
+            {"actor": {"a": COUNT}},
+            {"actor": {"b": COUNT}},
+            r"observation 'actor': got 'b' \(1 columns\), allowed are 'a'",
+        ),
+        ({"a": COUNT, "b": COUNT}, {"b": COUNT, "a": COUNT}, "got 'b' .*, 'a' .*, allowed are 'a' .*, 'b' "),
+        (COUNT, np.zeros((N, 2)), r"got an array \(2 columns\), allowed are an array \(1 columns\), as in the first"),
+        (COUNT, {"actor": {"a": COUNT}}, "observation 'actor': got dict"),
+    ],
+)
+def test_other_groups_parts_and_widths_than_in_the_first_call_are_refused(first, later, message, copy):
+    task = Count()
+    task.observation = lambda worlds: first
+    env = TaskEnv(task, N, copy=copy)
     env.reset()
-    task.observation = lambda worlds: {"actor": {"count": COUNT}}
-    with pytest.raises(fl.ModelError, match="got the groups"):
+    task.observation = lambda worlds: later
+    with pytest.raises(fl.ModelError, match=message):
         env.step(ones(env))
+
+
+@pytest.mark.parametrize(
+    "observation, noise, message",
+    [
+        (lambda x: x, None, "observation: got NaN in world 1, column 1, allowed are numbers"),
+        (lambda x: {"a": COUNT, "b": x}, None, "observation 'b': got NaN in world 1, column 1"),
+        (
+            lambda x: {"actor": {"a": x}, "critic": {"a": COUNT, "b": x}},
+            None,
+            "observation 'actor/a': got NaN in world 1",
+        ),
+        (lambda x: {"critic": {"a": COUNT, "b": x}}, None, "observation 'critic/b': got NaN in world 1, column 1"),
+        (lambda x: {"a": COUNT}, lambda x: {"a": x[:, 1:]}, "observation_noise 'a': got NaN in world 1, column 0"),
+        (lambda x: COUNT, lambda x: x[:, 1:], "observation_noise: got NaN in world 1, column 0"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nan_is_refused(observation, noise, message, dtype):
+    task, values = Count(), np.array([[1e30, 0.0], [-np.inf, 0.0], [np.inf, 0.0]])
+    task.observation = lambda worlds: observation(values)
+    if noise:
+        task.observation_noise = lambda worlds, ids, random: noise(values[ids])
+    env = TaskEnv(task, N, dtype=dtype)
+    env.reset()
+    env.step(ones(env))  # large and infinite numbers are valid
+    values[1, 1] = np.nan
+    for call in (env.reset, lambda: env.step(ones(env))):
+        with pytest.raises(fl.ModelError, match=message):
+            call()
+
+
+def test_worlds_without_a_valid_state_may_observe_nan():
+    """A world that has never been reset, and one that became non-finite in the step."""
+    task = Count()
+    task.observation = lambda worlds: np.where(np.arange(N)[:, None] == 1, np.nan, 1.0)
+    env = TaskEnv(task, N, autoreset_mode="Disabled")
+    assert np.isnan(env.reset(options={"reset_mask": np.array([True, False, True])})[0][1, 0])
+    with pytest.raises(fl.ModelError, match="got NaN in world 1"):
+        env.reset(options={"reset_mask": np.array([False, True, False])})
+    env.revive()
+    env.batch.qvel[1] = np.inf
+    with pytest.warns(fl.NonFiniteWarning):
+        seen, _, terminated, _, infos = env.step(ones(env))
+    assert np.isnan(seen[1, 0]) and terminated.tolist() == infos["bad_world"].tolist() == [False, True, False]
 
 
 def test_a_group_with_the_name_of_an_image_is_refused():
@@ -230,10 +297,10 @@ def test_a_group_with_the_name_of_an_image_is_refused():
     [
         ({"actr": {}}, "observation_noise: group: got 'actr'"),
         ({"actor": {"cont": np.zeros((0, 1))}}, "observation_noise: part: got 'cont'"),
-        ({"actor": {"count": np.zeros((0, 2))}}, r"observation_noise 'count': got shape \(0, 2\)"),
-        ({"actor": {"count": np.zeros((N, 1))}}, r"observation_noise 'count': got shape \(3, 1\)"),
-        ({"actor": {"count": 0.1}}, r"observation_noise 'count'"),
-        (None, "observation_noise: got NoneType, allowed is a dict by group"),
+        ({"actor": {"count": np.zeros((0, 2))}}, r"observation_noise 'actor/count': got shape \(0, 2\)"),
+        ({"actor": {"count": np.zeros((N, 1))}}, r"observation_noise 'actor/count': got shape \(3, 1\)"),
+        ({"actor": {"count": 0.1}}, r"observation_noise 'actor/count'"),
+        (None, "observation_noise: got NoneType, allowed is a dict by group: actor, critic"),
     ],
 )
 def test_wrong_noise_is_refused(noise, message):

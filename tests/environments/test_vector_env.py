@@ -573,6 +573,26 @@ def test_the_histories_of_disabled_sensors_remain_empty():
     assert not fl.read_sensor(env.batch.model, env.batch, 0).any() and fl.read_ctrl(env.batch.model, env.batch, 0).all()
 
 
+@pytest.mark.parametrize(
+    "task, message",
+    [
+        (Count, r"task: got the class Count, allowed is an object: Count\(...\)"),
+        (Task(), "task: Task does not set the attribute model, allowed is a Model, a bundled name"),
+    ],
+)
+def test_wrong_tasks_are_refused(task, message):
+    with pytest.raises((fl.ModelError, TypeError), match=message):
+        TaskEnv(task, 2)
+
+
+@pytest.mark.parametrize("name", ["fields", "info_fields"])
+def test_one_name_in_place_of_a_tuple_of_fields_is_refused(name):
+    task = Count()
+    setattr(task, name, "xpos")
+    with pytest.raises(fl.ModelError, match=f"task.{name}: got str, allowed is a tuple of names"):
+        TaskEnv(task, 2)
+
+
 @pytest.mark.parametrize("mode", RESETTING)
 def test_a_task_gets_the_actions_of_the_worlds_that_move(mode):
     """The world whose episode has ended takes no step in the step after it, except in the mode SAME_STEP."""

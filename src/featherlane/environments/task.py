@@ -172,9 +172,12 @@ def worlds_of(task: Task, num_envs: int, settings: dict[str, Any]) -> Any:
     """Returns the worlds of a task, a `Batch` or a `MixedBatch`.
 
     Raises:
-        ModelError: a model that cannot be loaded; kernels with several models; models with other numbers of worlds
-            than `num_envs`, or with different time steps.
+        ModelError: no model, or one that cannot be loaded; kernels with several models; models with other numbers of
+            worlds than `num_envs`, or with different time steps.
     """
+    if not hasattr(task, "model"):
+        allowed = "a Model, a bundled name, or another source that featherlane.load takes"
+        raise ModelError(f"task: {type(task).__name__} does not set the attribute model, allowed is {allowed}")
     source = task.model.models if isinstance(task.model, Variants) else task.model
     if not isinstance(source, list | tuple):
         model = with_kernels(source, task.kernels) if task.kernels else source

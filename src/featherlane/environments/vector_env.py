@@ -62,7 +62,8 @@ class TaskEnv(VectorEnv):
 
     Raises:
         TypeError: `task` is not a `Task`.
-        ModelError: values out of range; functions of the task that return other shapes, or non-finite rewards.
+        ModelError: values out of range; functions of the task that return other shapes, NaN observations, or non-finite
+            rewards.
     """
 
     _painting: Painting | None = None  # default in case the constructor fails
@@ -82,7 +83,11 @@ class TaskEnv(VectorEnv):
         render_mode: str | None = None,
         render_worlds: int = 16,
     ):
+        if isinstance(task, type):
+            raise ArgumentTypeError(f"task: got the class {task.__name__}, allowed is an object: {task.__name__}(...)")
         instance("task", task, Task, "a featherlane.environments.Task", ArgumentTypeError)
+        for name in ("fields", "info_fields"):
+            instance(f"task.{name}", getattr(task, name), list | tuple, "a tuple of names")
         limit = task.max_episode_steps if max_episode_steps == "task" else max_episode_steps
         self.frame_skip, self.num_envs = (
             whole_argument("frame_skip", task.frame_skip, 1),
@@ -179,7 +184,7 @@ class TaskEnv(VectorEnv):
             left = self._without_state & ~mask
             self._without_state = left if left.any() else None
         infos = add_infos(self.task.start_info(self.batch), mask, {}) if self.info else {}
-        return self._observations.observe(ids), infos
+        return self._observations.observe(ids, lost=self._without_state), infos
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Applies one action in every world.
@@ -343,7 +348,7 @@ class TaskEnv(VectorEnv):
             raise non_finite_reward(float(rewards[wrong]), int(wrong))
         limit = self.max_episode_steps
         truncations = np.zeros(self.num_envs, bool) if limit is None else self.elapsed >= limit
-        observations, infos = self._observations.observe(), self._infos(bad, resting, before)
+        observations, infos = self._observations.observe(lost=bad), self._infos(bad, resting, before)
         self._done = done = terminations | truncations
         if self.autoreset_mode is AutoresetMode.SAME_STEP and done.any():
             observations, infos = self._restart_at_once(done, observations, infos)

@@ -15,8 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from featherlane import Batch
+from featherlane.enums import FREE
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.robot import RobotTask
+from featherlane.errors import ModelError
 from featherlane.extension import bounded, instance, interval, one_of, rotation
 from featherlane.terrain import KINDS, Terrain
 
@@ -95,7 +97,8 @@ class VelocityTask(RobotTask):
         else:
             self.terrain_height = bounded("terrain_height", self.terrain_height, 0.0, 2.0)
         instance("curriculum", self.curriculum, bool, "True or False")
-        given = (self.terrain,) if isinstance(self.terrain, str) else tuple(self.terrain)
+        instance("terrain", self.terrain, str | list | tuple, f"a tuple of {', '.join(KINDS)}, or () for a plane")
+        given = (self.terrain,) if isinstance(self.terrain, str) else self.terrain
         self.terrain = tuple(one_of("terrain", kind, KINDS) for kind in given)
         self.ground = Terrain(self.terrain, self.terrain_height, self.terrain_seed) if self.terrain else None
         super().__post_init__()
@@ -107,7 +110,9 @@ class VelocityTask(RobotTask):
     def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
         model, n = worlds.model, worlds.nworld
-        self.rest = np.array(model.mj_model.key(self.keyframe).qpos)
+        if not model.njnt or model.jnt_type[0] != FREE:
+            raise ModelError(f"robot: got {self.robot!r}, allowed is a robot whose first joint is free")
+        self.rest = model.key_qpos[model.keyframe(self.keyframe).id].copy()
         self.driven = model.jnt_qposadr[model.actuator_trnid[:, 0]]  # qpos addresses of the servos' joints
         self.posture_share = np.ones(model.nq - ROOT)  # weight of each joint in the posture cost
         self.soles = np.array([model.site(name).id for name in self.feet])
