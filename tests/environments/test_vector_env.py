@@ -564,6 +564,21 @@ def test_a_sensor_whose_history_start_fills_keeps_it():
     assert seen[:, 0].tolist() == [0.25, 0.25] and np.allclose(seen[0, 1:], data.sensordata[1:], atol=1e-9)
 
 
+def test_the_filled_histories_of_a_world_are_those_of_the_world_alone():
+    """In float32, with more worlds than a tile, of which some are reset."""
+    many, alone = (
+        TaskEnv(Sensed(), 19, autoreset_mode="Disabled", dtype="float32"),
+        TaskEnv(Sensed(), 1, dtype="float32"),
+    )
+    seen, first = many.reset()[0], alone.reset()[0]
+    many.step(np.ones((19, 1)))
+    before = many.batch.history.copy()
+    again = many.reset(options={"reset_mask": np.arange(19) % 3 == 0})[0]
+    assert (first[0] == seen[0]).all() and (first[0] == again[0]).all() and seen[0, 0] == np.float32(0.5)
+    assert (many.batch.history[0] == alone.batch.history[0]).all()
+    assert (many.batch.history[1] == before[1]).all() and (many.batch.history[3] != before[3]).any()
+
+
 def test_the_histories_of_disabled_sensors_remain_empty():
     env = TaskEnv(Sensed(), 2)
     env.reset()
