@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import gymnasium as gym
@@ -49,7 +51,7 @@ class Observations:
             if not parts and (self.grouped or self.images is None):
                 raise ModelError(f"observation: got no parts{f' in group {group!r}' * bool(group)}, allowed are some")
         self.groups: dict[str, dict[str, slice]] = {name: {} for name in groups}  # columns of each part
-        self._forms: dict[str, list[tuple[str, int]]] = {}  # names and widths of the first call, by group
+        self._forms: dict[str, tuple[list[str], list[int]]] = {}  # names and widths of the first call, by group
         columns = self._parts(values)
         for group, parts in groups.items() if columns else ():
             ends = np.cumsum([part.shape[1] for part in columns[group or STATE]]).tolist()
@@ -90,7 +92,8 @@ class Observations:
             into = self._buffers[0]
         found = {name: self._joined(name, parts, into.get(name)) for name, parts in groups.items()}
         for name, rows in found.items():
-            if np.isnan(rows).any():
+            # a sum of squares is NaN only if a number is; `isnan` of all takes 0.6 us more
+            if math.isnan(np.vdot(rows, rows)):
                 self._check_numbers(name, rows, lost)
         if not self.images:
             return found if self.grouped else found[STATE]
@@ -112,12 +115,12 @@ class Observations:
     def _parts(self, values: Any) -> dict[str, list[np.ndarray]]:
         """Returns the parts (n, k) of each group of the task's result; without groups, the group is `STATE`."""
         groups, found = grouped(values) if self.grouped else {"": named(values)}, {}
-        if groups.keys() != self.groups.keys():
+        if self.grouped and groups.keys() != self.groups.keys():
             given = "no groups" if "" in groups else f"the groups {', '.join(map(str, groups))}"
             raise ModelError(f"observation: got {given}, allowed are {', '.join(self.groups)} as in the first call")
         for group, parts in groups.items():
             columns = [self._columns(group, name, part) for name, part in parts.items()]
-            form = [(name, part.shape[1]) for name, part in zip(parts, columns, strict=True)]
+            form = [*parts], [part.shape[1] for part in columns]
             if self._forms.setdefault(group, form) != form:
                 given, first = map(columns_of, (form, self._forms[group]))
                 what = entitled("observation", group, "")
@@ -191,15 +194,17 @@ class Observations:
                 rows[ids, at] = noise.reshape(shape)
 
 
+@lru_cache(1000)  # of names, which are the same in each step
 def entitled(method: str, group: str, part: str) -> str:
     """Returns the title of a part, of a group, or of the whole result of a method, for errors."""
     names = "/".join(name for name in (group, part) if name)
     return f"{method} {names!r}" if names else method
 
 
-def columns_of(form: list[tuple[str, int]]) -> str:
-    """Returns the text for the parts of a group, given by name and number of columns."""
-    return ", ".join(f"{repr(name) if name else 'an array'} ({k} columns)" for name, k in form)
+def columns_of(form: tuple[list[str], list[int]]) -> str:
+    """Returns the text for the parts of a group, given by their names and widths."""
+    parts = zip(*form, strict=True)
+    return ", ".join(f"{repr(name) if name else 'an array'} ({k} columns)" for name, k in parts)
 
 
 def named(values: Any) -> Mapping[str, Any]:
