@@ -81,8 +81,9 @@ class Composite(Part):
     def __init__(self, parts: Mapping[str, Part]):
         _check_parts(parts)
         given = list(parts.values())
-        fields = tuple(replace(f, name=f"part{k}.{f.name}") for k, part in enumerate(given) for f in part.layout.fields)
         rows = {f"part{k}.{name}": rows for k, part in enumerate(given) for name, rows in part.rows.items()}
+        named = [replace(f, name=f"part{k}.{f.name}") for k, part in enumerate(given) for f in part.layout.fields]
+        fields = tuple(sorted(named, key=lambda f: f.name not in rows))  # scratch last, as in each part
         ends = np.cumsum([0, *(part.action_width for part in given)]).tolist()
         columns = {name: slice(a, b) for name, a, b in zip(parts, ends[:-1], ends[1:], strict=True)}
         function, batch = joined(*(part.function for part in given)), given[0].batch

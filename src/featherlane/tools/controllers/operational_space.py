@@ -339,6 +339,8 @@ class OperationalSpace(Part):
 
 def _turns(orientation: Any) -> bool:
     """Returns whether actions have a rotation."""
+    if isinstance(orientation, str) and orientation != "held":
+        raise ModelError(f"orientation: got {orientation!r}, allowed are True, False and 'held'")
     return orientation != "held" and flag("orientation", orientation)
 
 
