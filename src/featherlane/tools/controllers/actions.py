@@ -26,7 +26,7 @@ IMPEDANCE_MODES = ("fixed", "variable_kp", "variable")
 Pair = tuple[ArrayLike, ArrayLike]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Actions:
     """Describes how `set_goal` reads actions.  The names are those of robosuite's configurations.
 
@@ -182,7 +182,6 @@ class Part(Controller):
 
     def _set_goal(self, values: np.ndarray, desired: bool) -> None:
         """Sets the goals by values (nworld, columns); `desired`: they are changes of the last goals."""
-        raise NotImplementedError
 
     def reset(self, ids: ArrayLike | None = None) -> None:
         """Clears what the controller remembers of worlds, after their reset; their goal is the state of the next step.
@@ -197,4 +196,3 @@ class Part(Controller):
 
     def _reset(self, ids: np.ndarray) -> None:
         """Clears the memory of checked worlds."""
-        raise NotImplementedError
