@@ -297,7 +297,7 @@ def test_gripper(name):
     assert hand.action_width == gripper.dof
     rng = np.random.default_rng(0)
     for _ in range(12):
-        action = rng.uniform(-1, 1, gripper.dof) + 0.3
+        action = np.clip(rng.uniform(-1, 1, gripper.dof) + 0.3, -1, 1)
         hand.set_goal(action)
         batch.rollout(2, hand)
         expected = np.broadcast_to(np.clip(gripper.format_action(action), -1, 1), n)
