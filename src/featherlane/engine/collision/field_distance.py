@@ -150,12 +150,16 @@ def approach(m1, d1, longest):
 
 @kernel
 def keep_deepest(d1):
-    """Stores the deepest of the manifold's contacts in convex.*, with nearest points pos -+ dist / 2 normal."""
-    best = 0
+    """Stores the deepest of the manifold's contacts in convex.*.
+
+    A contact's position is the middle of its nearest points, which are thus pos - dist / 2 normal on the first shape
+    and pos + dist / 2 normal on the second.
+    """
+    deepest = 0
     for k in range(d1.manifold.count[0]):
-        if d1.manifold.dist[k] < d1.manifold.dist[best]:
-            best = k
-    dist, normal, pos = d1.manifold.dist[best], d1.manifold.normal[best], d1.manifold.pos[best]
+        if d1.manifold.dist[k] < d1.manifold.dist[deepest]:
+            deepest = k
+    dist, normal, pos = d1.manifold.dist[deepest], d1.manifold.normal[deepest], d1.manifold.pos[deepest]
     d1.convex.dist[0] = dist
     d1.convex.normal[0] = normal
     d1.convex.witness[0] = fma(-0.5 * dist, normal, pos)

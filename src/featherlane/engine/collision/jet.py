@@ -84,11 +84,11 @@ def azimuth_jet(p):
 
 @kernel
 def extrusion(section, ends):
-    """Returns the jet of a prism: the field of its cross section, and the distance beyond its two ends.
+    """Returns the jet of a prism, min(max(section, ends), 0) + sqrt(max(section, 0)^2 + max(ends, 0)^2).
 
-    min(max(section, ends), 0) + sqrt(max(section, 0)^2 + max(ends, 0)^2).
+    The first term is the depth of a point inside, the second the distance of a point outside.
+    section: jet of the field of the cross section.  ends: jet of the distance beyond the two ends, negative between.
     """
-    inside = intersection(section, ends)
-    return where(inside.value <= 0.0, inside, affine(0.0, inside, 0.0)) + hypotenuse(
-        positive_part(section), positive_part(ends)
-    )
+    nearest_face = intersection(section, ends)
+    depth = where(nearest_face.value <= 0.0, nearest_face, affine(0.0, nearest_face, 0.0))
+    return depth + hypotenuse(positive_part(section), positive_part(ends))

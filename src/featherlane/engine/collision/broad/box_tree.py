@@ -213,13 +213,16 @@ def add_leaf_pair(m, d, i, j):
 
 @kernel
 def add_pair(m, d, i, j):
-    """Records the pair of geoms i and j of the crowd in near.key if it passes the filters."""
-    g, h = m.crowd_geom[i], m.crowd_geom[j]
-    if may_touch(m, g, h):
-        kind_g, kind_h = m.geom_type[g], m.geom_type[h]  # a pair is ordered by type, then by body
-        if kind_g > kind_h or (kind_g == kind_h and m.geom_bodyid[g] > m.geom_bodyid[h]):
-            g, h = h, g
-        add_key(d, pair_key(m, -1, g, h))  # -1: not an explicit pair
+    """Records the pair of geoms i and j of the crowd in near.key if it passes the filters of `may_touch`.
+
+    i, j: indices in the crowd.  The geoms of a pair are ordered by type, and those of equal type by body.
+    """
+    geom1, geom2 = m.crowd_geom[i], m.crowd_geom[j]
+    if may_touch(m, geom1, geom2):
+        type1, type2 = m.geom_type[geom1], m.geom_type[geom2]
+        if type1 > type2 or (type1 == type2 and m.geom_bodyid[geom1] > m.geom_bodyid[geom2]):
+            geom1, geom2 = geom2, geom1
+        add_key(d, pair_key(m, -1, geom1, geom2))  # -1: not an explicit pair
 
 
 @kernel

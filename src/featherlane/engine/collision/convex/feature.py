@@ -142,11 +142,14 @@ def compute_face_edges(d1, side, count):
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 @kernel
 def set_box_face(d1, side, corner, axis):
-    """Sets the feature to the face of a box that is orthogonal to an axis and has this corner (in the box's frame)."""
+    """Sets the feature to one face of a box.
+
+    axis: the axis 0, 1 or 2 orthogonal to the face.  corner: a corner of the face, in the box's frame [m].
+    """
     size = d1.shapes.size[side]
     tangent1, tangent2 = unit_axis((axis + 1) % 3, 1.0), unit_axis((axis + 2) % 3, 1.0)
+    # signed lengths of the face's edges at the corner: they lead to the other side of the box
     width1, width2 = 2.0 * dot(tangent1, size), 2.0 * dot(tangent2, size)
-    # the face extends from the corner towards the other side of the box
     if dot(tangent1, corner) > 0.0:
         width1 = -width1
     if dot(tangent2, corner) > 0.0:
@@ -157,7 +160,7 @@ def set_box_face(d1, side, corner, axis):
     store_corner(d1, side, 2, to_contact(transform, fma(width1, tangent1, fma(width2, tangent2, corner))))
     store_corner(d1, side, 3, to_contact(transform, fma(width2, tangent2, corner)))
     compute_face_edges(d1, side, 4)
-    # the plane's normal, about which the corners are counterclockwise
+    # the plane's normal, about which the corners are counterclockwise: edge 1 x edge 2, along or against the axis
     set_plane(d1, side, unit_axis(axis, -1.0 if width1 * width2 < 0.0 else 1.0))
 
 
@@ -318,13 +321,15 @@ def find_capsule_feature(d1, side, normal):
 
 @kernel
 def find_prism_feature(d1, side, direction):
-    """Sets the feature to the top edge of a prism, from vertex 3 to 4, if it is in the plane and not a point.
+    """Sets the feature to the top edge of a prism, from vertex 3 to 4, if it is orthogonal to the contact normal.
 
-    direction: contact normal, outwards, in the shape's frame.
+    Its angle with the contact plane may have a sine up to EDGE.
+    direction: unit contact normal, outwards, in the shape's frame.
     """
     start, end = d1.shapes.prism[3], d1.shapes.prism[4]
     edge = end - start
     rise, length = dot(edge, direction), norm3(edge)
+    # false for an edge of length 0, which is a point
     if fabs(rise) < EDGE * length:
         store_segment(d1, side, start, end)
 

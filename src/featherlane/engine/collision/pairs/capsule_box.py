@@ -43,18 +43,20 @@ NOWHERE, FACE, EDGE, CORNER = range(4)
 def meets_box(p, h, size):
     """Returns whether the segment meets the box, or is apart from it by less than MEETING of their sizes.
 
-    Six directions can separate a segment from a box: the three normals of faces, and its cross products with the three
-    edges.  Along u the segment reaches |h . u|, the box sum_k |u_k| size_k, and their centres are |p . u| apart.
+    Six directions u can separate a segment from a box: the three normals e_k of faces, and e_k x h.
+    Along u the segment reaches |h . u|, the box sum_i |u_i| size_i, and their centres are |p . u| apart.  Along
+    u = e_k x h these are 0, the sum of |h_j| size_i over the two axes i, j other than k, and |(h x p)_k|.
     """
-    ax, ay, az = fabs(h)
-    slack = MEETING * (ax + ay + az + size[0] + size[1] + size[2])
-    if fabs(p[0]) - ax - size[0] > slack or fabs(p[1]) - ay - size[1] > slack or fabs(p[2]) - az - size[2] > slack:
+    hx, hy, hz = fabs(h)
+    slack = MEETING * (hx + hy + hz + size[0] + size[1] + size[2])
+    if fabs(p[0]) - hx - size[0] > slack or fabs(p[1]) - hy - size[1] > slack or fabs(p[2]) - hz - size[2] > slack:
         return False
-    u, reach = cross(h, p), slack * (ax + ay + az)
+    # e_k x h is not a unit vector: the slack is scaled by a bound of its length
+    offset, scaled_slack = cross(h, p), slack * (hx + hy + hz)
     return (
-        fabs(u[0]) - az * size[1] - ay * size[2] <= reach
-        and fabs(u[1]) - az * size[0] - ax * size[2] <= reach
-        and fabs(u[2]) - ay * size[0] - ax * size[1] <= reach
+        fabs(offset[0]) - hz * size[1] - hy * size[2] <= scaled_slack
+        and fabs(offset[1]) - hz * size[0] - hx * size[2] <= scaled_slack
+        and fabs(offset[2]) - hy * size[0] - hx * size[1] <= scaled_slack
     )
 
 
@@ -329,10 +331,10 @@ def spheres_on_segment(d1, p, z, h):
     """
     size, half = d1.shapes.size[1], d1.shapes.size[0][1]
     # the nearest feature, its axis k, the coordinates of the nearest points on the segment (x) and on an edge (e)
-    feature, k, x, best = nearest_end(p, h, size)
+    feature, k, x, squared_distance = nearest_end(p, h, size)
     e, corner = 0.0, 0
-    if not none_nearer(p, h, half, size, feature, k, x, best):
-        feature, k, x, e, corner = nearest_edge(d1, p, h, feature, k, x, best)
+    if not none_nearer(p, h, half, size, feature, k, x, squared_distance):
+        feature, k, x, e, corner = nearest_edge(d1, p, h, feature, k, x, squared_distance)
     travel = NO_SECOND  # extent from the first sphere to the second
     if feature == FACE:
         travel = extent_over_face(p, h, size, k, x)
