@@ -56,11 +56,12 @@ def local_anchor(m, e, side):
     """Returns the anchor of equality e on side 0 or 1, in the frame of that body."""
     equality = m.equality[e]
     i = equality.obj1id if side == 0 else equality.obj2id
-    number = side if equality.type == EQ_CONNECT else 1 - side  # a weld stores the anchor on the second body first
+    # eq_data has NEQDATA numbers per equality: two anchors, then others.  A weld's first anchor is on the second body
+    stored_anchor = side if equality.type == EQ_CONNECT else 1 - side
     if equality.objtype == OBJ_SITE:
         p = m.site_pos[i]
     else:
-        first = NEQDATA * e + 3 * number  # eq_data has NEQDATA numbers per equality: the two anchors, then others
+        first = NEQDATA * e + 3 * stored_anchor
         p = Vec3(m.eq_data[first : first + 3])
     return p
 

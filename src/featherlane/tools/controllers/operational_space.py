@@ -103,8 +103,11 @@ def operational_space(site: int, root: int, chain: tuple[Dof, ...], rows: int, d
 
     @kernel
     def chain_matrices(d, p):
-        """Stores J by columns, and the lower triangle of M."""
-        lever = d.site_xpos[site] - d.subtree_com[root]
+        """Stores J in p.jac, column by column, and the lower triangle of M in p.inertia; a, b: controlled dofs.
+
+        The column of dof a is the site's velocity for a unit velocity of the dof: linear, then angular, world axes.
+        """
+        lever = d.site_xpos[site] - d.subtree_com[root]  # cdof is about the com of the tree
         for a in unrolled(range(n)):
             axis = d.cdof[dofs[a]]
             p.jac[rows * a : rows * a + 3] = axis.linear + cross(axis.angular, lever)
@@ -115,7 +118,7 @@ def operational_space(site: int, root: int, chain: tuple[Dof, ...], rows: int, d
 
     @kernel
     def site_force(d, p):
-        """Stores F."""
+        """Stores p.force = F = K (x_target - x) - D J qvel, a spring and a damper at a site of unit inertia."""
         for k in range(rows):
             speed = 0.0
             for a in unrolled(range(n)):
@@ -131,11 +134,11 @@ def operational_space(site: int, root: int, chain: tuple[Dof, ...], rows: int, d
 
     @kernel
     def posture_force(d, p):
-        """Stores a, and M a in p.tau."""
-        k = p.posture_stiffness[0]
+        """Stores p.acceleration = k (posture - q) - 2 sqrt(k) qvel, critically damped, and p.tau = M p.acceleration."""
+        stiffness = p.posture_stiffness[0]
         for a in unrolled(range(n)):
             error = p.posture[a] - d.qpos[coordinates[a]]
-            p.acceleration[a] = k * error - 2.0 * sqrt(k) * d.qvel[dofs[a]]
+            p.acceleration[a] = stiffness * error - 2.0 * sqrt(stiffness) * d.qvel[dofs[a]]
         for a in unrolled(range(n)):
             tau = 0.0
             for b in unrolled(range(n)):
@@ -144,40 +147,47 @@ def operational_space(site: int, root: int, chain: tuple[Dof, ...], rows: int, d
 
     @kernel
     def mobility(p):
-        """Stores the lower triangle of J M^-1 J^T; returns its largest diagonal entry."""
+        """Stores the lower triangle of J M^-1 J^T in p.mobility; returns its largest diagonal entry.
+
+        Replaces M in p.inertia by its factor.
+        """
         _factor_inertia(p, p, p.inertia, n, 0.0)
         largest = 0.0
         for k in range(rows):
             for a in range(n):
                 p.column[a] = p.jac[rows * a + k]
-            solve_packed(p.inertia, n, p.column)
+            solve_packed(p.inertia, n, p.column)  # column = M^-1 J_k^T
             for i in range(k, rows):
-                x = 0.0
+                entry = 0.0
                 for a in range(n):
-                    x = fma(p.jac[rows * a + i], p.column[a], x)
-                p.mobility[triangle_index(i, k)] = x
+                    entry = fma(p.jac[rows * a + i], p.column[a], entry)
+                p.mobility[triangle_index(i, k)] = entry
             largest = fmax(largest, p.mobility[triangle_index(k, k)])
         return largest
 
     @kernel
     def control(m, d, p):
-        """Sets the controls of the arm."""
+        """Sets the controls of the arm: tau = J^T (Lambda F - Lambda_full J a) + M a + c, over the motors' gears.
+
+        With `decoupled`, Lambda has no coupling of position and orientation; Lambda_full always has.
+        """
         chain_matrices(d, p)
         site_force(d, p)
         posture_force(d, p)
         least = SINGULAR * mobility(p)
-        # the acceleration of the site by the posture's, which Lambda turns into a force
+        # p.null = J a, the acceleration of the site due to the posture's; then Lambda_full J a, the force
         for k in range(rows):
-            x = 0.0
+            site_acceleration = 0.0
             for a in range(n):
-                x = fma(p.jac[rows * a + k], p.acceleration[a], x)
-            p.null[k] = x
+                site_acceleration = fma(p.jac[rows * a + k], p.acceleration[a], site_acceleration)
+            p.null[k] = site_acceleration
         _factor_mobility(p, p, p.factor, rows, least)
         solve_packed(p.factor, rows, p.null)
         if decoupled:
             _factor_decoupled(p, p, p.factor, rows, least)
-        solve_packed(p.factor, rows, p.force)
+        solve_packed(p.factor, rows, p.force)  # Lambda F
         for a in unrolled(range(n)):
+            # c: compensates the bias forces that gravity compensation leaves
             tau = p.tau[a] + (d.qfrc_bias[dofs[a]] - d.qfrc_gravcomp[dofs[a]])
             for k in range(rows):
                 tau = fma(p.jac[rows * a + k], p.force[k] - p.null[k], tau)

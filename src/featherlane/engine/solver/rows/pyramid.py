@@ -126,12 +126,12 @@ def pyramid_weights(D, y):
     1 and 2 are the scaled tangents.  Each edge n +- i that pushes adds D (n +- i) (n +- i)^T, and n1 is the weight of
     n 1^T + 1 n^T.  The edges of two tangents are separate, so there is no weight 12.
     """
-    # w1, w2: D of the edges n + 1, n - 1 that push, else 0;  w3, w4: of n + 2, n - 2
-    w1 = one_sided_weight(D, y[0] + y[1])
-    w2 = one_sided_weight(D, y[0] - y[1])
-    w3 = one_sided_weight(D, y[0] + y[2])
-    w4 = one_sided_weight(D, y[0] - y[2])
-    return (w1 + w2) + (w3 + w4), w1 - w2, w1 + w2, w3 - w4, w3 + w4
+    # D of the edges n + 1, n - 1, n + 2, n - 2 if they push, else 0
+    plus1 = one_sided_weight(D, y[0] + y[1])
+    minus1 = one_sided_weight(D, y[0] - y[1])
+    plus2 = one_sided_weight(D, y[0] + y[2])
+    minus2 = one_sided_weight(D, y[0] - y[2])
+    return (plus1 + minus1) + (plus2 + minus2), plus1 - minus1, plus1 + minus1, plus2 - minus2, plus2 + minus2
 
 
 @kernel

@@ -143,10 +143,10 @@ def _spin(d, p, k, w):
 
 
 @kernel
-def _felt_spin(m, d, p, k, S):
-    """Returns `_spin` for a motion S of both bodies, or 0 in worlds whose forces do not depend on it.
+def _effective_spin(m, d, p, k, S):
+    """Returns the spin of contact k's frame, relative to its bodies, due to a motion S of both; 0 if it has no effect.
 
-    Friction on a cone does not depend on the spin of the frame if its coefficients are equal.
+    It has none in worlds with friction on a cone whose coefficients are equal along both tangents, and about both.
     """
     c = d.contact[k]
     spin = _spin(d, p, k, S.angular)
@@ -167,7 +167,7 @@ def displaced_contact(m, d, p, k, side, S):
     c = d.contact[k]
     if side == BOTH:
         dist, pos = 0.0, Vec3(zeros(3))
-        rotation = _felt_spin(m, d, p, k, S) * c.frame.rows[0]
+        rotation = _effective_spin(m, d, p, k, S) * c.frame.rows[0]
     else:
         twist = at_point(S, c.arm[side])
         # `moved_by` takes the twist of body 2 with body 1 fixed
@@ -302,7 +302,7 @@ def position_side(m, d, p, j, k):
     If dof j moves both bodies, the forces change only where friction depends on the spin of the frame.
     """
     side = moved_side(m, d, j, k)
-    if side == BOTH and (d.con_dim[k] == 1 or not any_(_felt_spin(m, d, p, k, d.cdof[j]) != 0.0)):
+    if side == BOTH and (d.con_dim[k] == 1 or not any_(_effective_spin(m, d, p, k, d.cdof[j]) != 0.0)):
         side = -1
     return side
 

@@ -335,7 +335,11 @@ def assemble_bodies(m, d):
 
 @kernel
 def add_within_trees(m, d):
-    """Adds contacts between two bodies of one tree."""
+    """Adds contacts between two bodies of one tree, in live worlds in which they push.
+
+    Contacts without friction have one row; those with rotation axes, or elliptic cones, have a wider stiffness than the
+    edges of a pyramid along two tangents.
+    """
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         c = d.contact[k]

@@ -255,19 +255,19 @@ def factor_blocks(m, d):
 
 # ---- substitution ---------------------------------------------------------------------------------------------------
 @kernel
-def end_of_run(m, d, at, last):
-    """Returns the end of a run of blocks with consecutive dofs in a row list, and the number of dofs of the run.
+def end_of_run(m, d, e, end):
+    """Returns (entry after the run, its number of dofs): a run of consecutive blocks in a row list, from entry e on.
 
-    The run starts with entry `at` of the list, and ends before entry `last`.
+    Consecutive blocks have consecutive dofs.  The run ends before entry `end` at the latest.
     """
-    block = d.hessian.blockcol[at]
+    block = d.hessian.blockcol[e]
     n = m.block_dofnum[block]
-    at += 1
-    while at < last and d.hessian.blockcol[at] == block + 1:
+    e += 1
+    while e < end and d.hessian.blockcol[e] == block + 1:
         block += 1
         n += m.block_dofnum[block]
-        at += 1
-    return at, n
+        e += 1
+    return e, n
 
 
 @kernel

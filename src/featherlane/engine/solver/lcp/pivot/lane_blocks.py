@@ -115,8 +115,8 @@ def add_correction(p):
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = p.lcp.x[i] + p.lcp.dx[i]
     count = list_changed_rows(p)
-    for half in range(count // 2):
-        add_columns(p, 2 * half, count=2)
+    for two in range(count // 2):
+        add_columns(p, 2 * two, count=2)
     if count % 2 == 1:
         add_columns(p, count - 1, count=1)
 
