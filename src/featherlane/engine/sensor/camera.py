@@ -131,8 +131,8 @@ def pixel_ray(m, d, i, column, row):
 def place_camera(m, d, i, tracked):
     """camera.xpos, camera.xmat <- frame of camera i, or of the free camera if i < 0.
 
-    tracked: body at whose subtree's com the free camera looks; camera.free then has its position relative to this com;
-    -1: none.
+    camera.free has the position [m] and the orientation, a matrix by rows, of the free camera.
+    tracked: body at whose subtree's com the free camera looks; the position is then relative to this com; -1: none.
     """
     if i >= 0:
         d.camera.xpos[0], d.camera.xmat[0] = d.cam_xpos[i], d.cam_xmat[i]

@@ -18,11 +18,11 @@ def is_angle_servo(m, i):
     A position servo has a fixed gain and an affine bias, or is a pid.
     """
     actuator = m.actuator[i]
-    kind = actuator.gaintype
+    gain = actuator.gaintype
     # dyntype up to DYN_INTEGRATOR: no activation, or one that is the setpoint; other activations follow it with a lag
     is_servo = (
-        kind == GAIN_FIXED and actuator.biastype == BIAS_AFFINE and actuator.dyntype <= DYN_INTEGRATOR
-    ) or kind == GAIN_PID
+        gain == GAIN_FIXED and actuator.biastype == BIAS_AFFINE and actuator.dyntype <= DYN_INTEGRATOR
+    ) or gain == GAIN_PID
     if not is_servo:
         return False
     if drives_joint(m, i):

@@ -76,7 +76,10 @@ def pass_is_current(m, d, s, velocities):
 
 @kernel
 def update_probe(m, d, e, p, velocities, inertia):
-    """Computes the fields of the probe e for the present positions of d; its velocities and inertia on request."""
+    """Computes the fields of the probe e that do not belong to the present state of d; velocities, inertia on request.
+
+    New positions invalidate all other fields of the probe, new velocities its accelerations.
+    """
     if p.has_positions[0] == 0 or has_positions(m, d, e) == 0:
         copy_positions(m, d, e)
         p.has_velocities[0], p.has_inertia[0], p.has_accelerations[0] = 0, 0, 0
