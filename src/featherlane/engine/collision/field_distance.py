@@ -76,7 +76,8 @@ def store_starts(d1, first):
         index = (first + lane) // 2 + 1
         box = d1.shapes.box[side]
         sample = Vec3(halton(index, 2), halton(index, 3), halton(index, 5))
-        # a sample in [0, 1)^3 is mapped to the box, and from the first shape's frame to the second's
+        # a sample in [0, 1)^3 is mapped to the box: centre + (2 sample - 1) half; then, for the first shape's box, from
+        # the first shape's frame to the second's
         x, y, z = 2.0 * sample
         point = fma(Vec3(x - 1.0, y - 1.0, z - 1.0), box.half, box.centre)
         point = mat.T @ (point - pos) if side == 0 else point

@@ -129,10 +129,10 @@ def is_out_of_interval(e):
 
 @kernel
 def edges_and_segment(mb, ma, mc, u, v, inverse):
-    """Returns (e, x, end): coordinates of the nearest points of edges and a segment.
+    """Returns (e, x, end): coordinates, -1 to 1, of the nearest points of edges (e) and the segment (x).
 
-    On the lines: e = (mc u - mb v) / det, x = (ma v - mb u) / det.  e is clipped and x recomputed from e, then x is
-    clipped and e recomputed from x, then e is clipped again.
+    On the lines they solve ma e + mb x = u, mb e + mc x = v: e = (mc u - mb v) / det, x = (ma v - mb u) / det.  e is
+    clipped and x recomputed from e, then x is clipped and e recomputed from x, then e is clipped again.
     end: the end (-1 or 1) to which e was clipped last, else 0.   inverse: 1 / det.
     """
     e, x = (mc * u - mb * v) * inverse, (ma * v - mb * u) * inverse

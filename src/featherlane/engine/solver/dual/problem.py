@@ -231,11 +231,11 @@ def store_constraint_force(m, d):
         add_basis_force(d, k, (normal_force, friction1, friction2))
         # moments about normal and tangents
         if c.dim > 3:
-            spin = basis_force(m, d, k, c=3)
-            roll1, roll2 = 0.0, 0.0
+            torsion = basis_force(m, d, k, c=3)
+            rolling1, rolling2 = 0.0, 0.0
             if c.dim > 4:
-                roll1, roll2 = basis_force(m, d, k, c=4), basis_force(m, d, k, c=5)
-            add_basis_moments(d, k, (spin, roll1, roll2))
+                rolling1, rolling2 = basis_force(m, d, k, c=4), basis_force(m, d, k, c=5)
+            add_basis_moments(d, k, (torsion, rolling1, rolling2))
     body_forces_to_dofs(m, d, d.qfrc_constraint)
 
 
