@@ -7,6 +7,7 @@ Source: MuJoCo mj_camlight, mju_camPixelRay; its documentation, XML reference, b
 from featherlane.engine.prelude import *
 
 RAD_PER_HALF_DEGREE = 3.14159265358979323846 / 360.0
+FOVY = 12  # index in camera.free, behind the position (3) and the orientation (9)
 
 
 @kernel
@@ -163,7 +164,7 @@ def image_ray(m, d, i, image, column, row):
     x = column + (0.5 - 0.5 * width_px)
     y = 0.5 * height_px - (row + 0.5)
     if i < 0:
-        f = focal_length(d.camera.free[12], height_px)
+        f = focal_length(d.camera.free[FOVY], height_px)
         direction = normalize3(R @ Vec3(x / f, y / f, -1.0))[0]
     elif m.cam_projection[i] == PROJ_PERSPECTIVE:
         camera = m.camera[i]

@@ -180,7 +180,8 @@ def camera_tiles(m, d, b, p, thread, tile):
     lane = 1.0 * lane_index(d)
     row_of_lane = floor((lane + 0.5) / p.packet_width)
     column_of_lane = lane - p.packet_width * row_of_lane
-    wide, high, n = p.packet_width, width(d) // p.packet_width, p.block_width * p.block_height
+    wide, high = p.packet_width, width(d) // p.packet_width
+    packets = p.block_width * p.block_height  # of a block
     # nonfinite is added to each pixel: 0, or NaN if a pose is not finite
     nonfinite = dot(d.camera.xpos[0], R.rows[0])
     for k in range(d.camera.ncandidate[0]):
@@ -189,7 +190,7 @@ def camera_tiles(m, d, b, p, thread, tile):
     nonfinite = where(fabs(nonfinite) < FAR, 0.0, nonfinite - nonfinite)
     d.ray.culls[0] = 1  # surfaces are not seen from inside
     for s in range(b.nstep):  # packets: k is the number of packet s in its block
-        block, k = s // n, s % n
+        block, k = s // packets, s % packets
         first_column = wide * p.block_width * (block % p.blocks)
         first_row = high * p.block_height * (block // p.blocks)
         if k == 0:

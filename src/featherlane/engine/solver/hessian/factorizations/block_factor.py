@@ -183,19 +183,20 @@ def update_block_rows(d, row, width, source, columns, triangle):
 
 
 @kernel
-def find_run(d, e, end, f):
-    """Returns (first_f, last_f, last_e): the next run of blocks that are adjacent in two row lists.
+def find_run(d, entry, end, target_entry):
+    """Returns (first and last entry in the target's list, last entry in the source's list) of a run of blocks.
 
-    The run begins with entry e of the source's list, whose last entry is `end`, and ends with last_e.  In the target's
-    list it goes from first_f to last_f; f: entry from which first_f is searched.
+    A run is blocks that are adjacent in the row lists of the source and the target.  This one begins with `entry` of
+    the source's list, whose last entry is `end`.
+    target_entry: entry of the target's list from which the first block is searched.
     """
-    while d.hessian.blockcol[f] != d.hessian.blockcol[e]:
-        f += 1
-    first_f = f
-    while e < end and d.hessian.blockcol[f + 1] == d.hessian.blockcol[e + 1]:
-        e += 1
-        f += 1
-    return first_f, f, e
+    while d.hessian.blockcol[target_entry] != d.hessian.blockcol[entry]:
+        target_entry += 1
+    first_target_entry = target_entry
+    while entry < end and d.hessian.blockcol[target_entry + 1] == d.hessian.blockcol[entry + 1]:
+        entry += 1
+        target_entry += 1
+    return first_target_entry, target_entry, entry
 
 
 @kernel
@@ -209,24 +210,24 @@ def eliminate_from(m, d, block, b, at):
     target_block = d.hessian.blockcol[end]
     target, w = m.block_dofadr[target_block], m.block_dofnum[target_block]  # its first dof, and number of dofs
     offset = d.hessian.blockoffset[end]
-    e, f = d.hessian.blockadr[b], d.hessian.blockadr[target_block]  # next entries of the lists of b and the target
+    entry, target_entry = d.hessian.blockadr[b], d.hessian.blockadr[target_block]  # next ones of both lists
     for i in range(w):
         store_multipliers(d, block, offset, target, w, i, start=0)  # writes hessian.pivot and primal.search
     # start of the target's rows, and their distance: the columns of blocks above, then its own
     target_row = d.hessian.rowadr[target]
     width = d.hessian.rownnz[target] - 1 + w
-    while e <= end:
-        first_f, last_f, last_e = find_run(d, e, end, f)
-        start = d.hessian.blockoffset[e]
+    while entry <= end:
+        first_in_target, last_in_target, last_entry = find_run(d, entry, end, target_entry)
+        start = d.hessian.blockoffset[entry]
         # columns of the run; if it ends with the target itself: those before, then the lower triangle of the target
-        columns = d.hessian.blockoffset[last_e] - start
+        columns = d.hessian.blockoffset[last_entry] - start
         triangle = 1
-        if last_e < end:
-            columns = columns + m.block_dofnum[d.hessian.blockcol[last_e]]
+        if last_entry < end:
+            columns = columns + m.block_dofnum[d.hessian.blockcol[last_entry]]
             triangle = 0
         source = Sources(adr=block.adr + start, stride=block.stride, n=block.size, pivot=0, w=w)
-        update_block_rows(d, target_row + d.hessian.blockoffset[first_f], width, source, columns, triangle)
-        e, f = last_e + 1, last_f + 1
+        update_block_rows(d, target_row + d.hessian.blockoffset[first_in_target], width, source, columns, triangle)
+        entry, target_entry = last_entry + 1, last_in_target + 1
     # P = L, of `store_multipliers`
     for k in range(block.size):
         for i in range(w):
