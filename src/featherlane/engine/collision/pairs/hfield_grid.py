@@ -19,6 +19,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.collision.broad.heights import sample_before, sample_behind, sample_height
 
 FLAT = 2.0**-21  # four heights that are rounded to float32, with a factor of 2
+ALONG_ROW, ALONG_COLUMN, DIAGONAL = range(3)  # directions of edges
 
 
 @kernel
@@ -93,23 +94,23 @@ def across_triangle_edge(r, c, half, k):
 @kernel
 def edge_step(direction):
     """Returns (rows, columns) from the start to the end of an edge."""
-    return (0 if direction == 0 else 1), (0 if direction == 1 else 1)
+    return (0 if direction == ALONG_ROW else 1), (0 if direction == ALONG_COLUMN else 1)
 
 
 @kernel
-def opposite_step(direction, which):
+def opposite_step(direction, opposite):
     """Returns (rows, columns) from the start of an edge to its opposite 0 or 1."""
-    row, column = (0 if direction == 2 else 1), 1
-    if which == 1:
-        row = -1 if direction == 0 else 0 if direction == 1 else 1
-        column = -1 if direction == 1 else 0
+    row, column = (0 if direction == DIAGONAL else 1), 1
+    if opposite == 1:
+        row = -1 if direction == ALONG_ROW else 0 if direction == ALONG_COLUMN else 1
+        column = -1 if direction == ALONG_COLUMN else 0
     return row, column
 
 
 @kernel
-def has_opposite(m1, field, r, c, direction, which):
-    """Returns whether the edge has a triangle on this side."""
-    row, column = opposite_step(direction, which)
+def has_opposite(m1, field, r, c, direction, opposite):
+    """Returns whether the edge has a triangle on the side of its opposite 0 or 1."""
+    row, column = opposite_step(direction, opposite)
     return has_sample(m1, field, r + row, c + column)
 
 

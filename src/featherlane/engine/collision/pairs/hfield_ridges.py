@@ -116,13 +116,13 @@ def store_capsule(d1, start, end):
 
 # ---- ridges ----------------------------------------------------------------------------------------------------------
 @kernel
-def side_of_ridge(m1, d1, field, r, c, direction, which, along):
+def side_of_ridge(m1, d1, field, r, c, direction, opposite, along):
     """Returns the unit vector from a ridge down one of its sides, orthogonal to the ridge.
 
     The outer side of an edge of the border is vertical.
-    which: 0 or 1, the side of the opposite 0 or 1 of the edge (`hfield_grid`).  along: unit vector of the ridge.
+    opposite: 0 or 1, the side of this opposite of the edge (`hfield_grid`).  along: unit vector of the ridge.
     """
-    row, column = opposite_step(direction, which)
+    row, column = opposite_step(direction, opposite)
     side = Vec3(0.0, 0.0, -1.0)
     if has_sample(m1, field, r + row, c + column):
         side = sample_point(m1, d1, field, r + row, c + column) - sample_point(m1, d1, field, r, c)
