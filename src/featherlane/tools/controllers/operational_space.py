@@ -35,6 +35,7 @@ STIFFNESS, POSTURE_STIFFNESS = 150.0, 10.0  # [1/s^2], those of robosuite
 SINGULAR = 1e-9  # of the largest diagonal entry of J M^-1 J^T: smaller pivots are directions without motion
 
 
+# entries of matrices for `packed_factor`: p is the record of the controller; s and diagonal are not used
 @kernel
 def _inertia(p, s, i, j, diagonal):
     """Returns M_ij."""

@@ -109,7 +109,7 @@ def is_new_position(d1, x, y):
 def add_if_new(d1, x, y, z, dist, least):
     """Adds a candidate at a position if `dist` is valid and the position new; returns the least distance so far.
 
-    least: the least distance before.
+    x, y, z: position and height; least: the least distance before.
     """
     if dist < FAR and d1.clip.count[0] < CAPACITY and is_new_position(d1, x, y):
         add_candidate(d1, x, y, z, dist)

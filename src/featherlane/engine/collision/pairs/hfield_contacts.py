@@ -7,7 +7,7 @@ A shape in a pit may be in the ground, but the feet of its points on no triangle
 point in the ground below the plane of the triangle that the shape leaves by the shortest way.  If a ridge or a peak is
 in such a shape, but no point of the shape is in the ground, the spare contact is that of the deepest one.
 For a distance (relief.nearest = 1), only the nearest one is kept, and shapes.limit is reduced to its distance.
-d1 is the data of one world.
+d1 is the data of one world; dist, pos and n are the distance, the position and the normal of a contact.
 """
 
 from featherlane.engine.prelude import *

@@ -12,7 +12,8 @@ direction is beyond the normal of a side by a few degrees, as while a box rocks 
 those of this side's plane.
 All points are in the frame of the field, which is the pose of the first shape.  relief.* has the contacts found.
 convex.* is the signed distance of a prism and the shape, its normal and nearest points.
-m1 and d1 are the model and the data of one world.
+m1 and d1 are the model and the data of one world; r and c are the row and the column of a sample: the peak, or the
+start of an edge.
 
 Imported kernels:
 

@@ -3,7 +3,7 @@
 A contact point lies halfway between the two surfaces; its normal points from the first shape to the second; its
 distance is negative where they overlap.  `margin` is the maximum distance of a contact point; in worlds without a
 contact the point is undefined.  A shape is given by its centre c, the z axis of its frame (a plane's normal n, a
-capsule's axis) and sizes, such as its radius r.
+capsule's axis) and sizes, such as its radius r; c1, z1, r1 are those of the first shape, c2, z2, r2 of the second.
 Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; each function names its counterpart.
 """
 

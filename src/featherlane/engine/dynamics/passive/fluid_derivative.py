@@ -105,12 +105,15 @@ def _torque_rate(m, g, r, w):
 
 
 @kernel
-def _weighted_differences(q, p, uu):
-    """Returns in component i the sum over j of p_j uu_j (q_i - q_j), uu: squares u_j^2; exact zeros for a sphere."""
+def _weighted_differences(q, weights, squares):
+    """Returns in component i the sum over j of weights_j squares_j (q_i - q_j): exact zeros for a sphere.
+
+    q: of the ellipsoid's axes; squares: those of the components of a unit vector.
+    """
     return Vec3(
-        fma(p[1] * uu[1], q[0] - q[1], p[2] * uu[2] * (q[0] - q[2])),
-        fma(p[0] * uu[0], q[1] - q[0], p[2] * uu[2] * (q[1] - q[2])),
-        fma(p[0] * uu[0], q[2] - q[0], p[1] * uu[1] * (q[2] - q[1])),
+        fma(weights[1] * squares[1], q[0] - q[1], weights[2] * squares[2] * (q[0] - q[2])),
+        fma(weights[0] * squares[0], q[1] - q[0], weights[2] * squares[2] * (q[1] - q[2])),
+        fma(weights[0] * squares[0], q[2] - q[0], weights[1] * squares[1] * (q[2] - q[1])),
     )
 
 

@@ -2,6 +2,8 @@
 
 A query reads the fields of the `Data` if they belong to the present state: after `forward`, until the state changes.
 Otherwise it reads those of a separate workspace, a probe, which computes them from a copy of the state.
+In kernels m and d are the model and the world, e is the probe, p the record PROBE of the query, s that of the last pass
+of d.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ worlds.
 
 Friction is *frozen*, as in ODE: first all other rows are solved, with x = 0 in those of friction, then all of them
 at the resulting limits.
-Symbols: i, j: rows of the problem;  a, b: active rows, which are free in some world: row lcp.order[a] of the problem;
-    least: pivots up to it count as 0 (SINGULAR);  live: mask of unsolved worlds.
+Symbols: p: the record of the problems;  i, j: rows of the problem;  a, b: active rows, which are free in some world:
+    row lcp.order[a] of the problem;  least: pivots up to it count as 0 (SINGULAR);  live: mask of unsolved worlds.
     `x + 0.0`: x, in which -0 becomes 0;  `compute_w_from_z`: w = A x - b;  `finish_at`: residual and status.
 Buffers: lcp.lower, lcp.upper: lower and upper limits in effect;  lcp.dx: change of x;  lcp_dx: by active row, of the
     substitutions;  lcp_state: the sets, see OPEN;  lcp_L: the packed factor of the active rows (packed_factor.py).
