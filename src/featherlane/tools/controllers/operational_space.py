@@ -182,7 +182,7 @@ def operational_space(site: int, root: int, chain: tuple[Dof, ...], rows: int, d
             for a in range(n):
                 site_acceleration = fma(p.jac[rows * a + k], p.acceleration[a], site_acceleration)
             p.null[k] = site_acceleration
-        _factor_mobility(p, p, p.factor, rows, least)
+        _factor_mobility(p, p, p.factor, rows, least)  # of J M^-1 J^T; the second argument is not used
         solve_packed(p.factor, rows, p.null)
         if decoupled:
             _factor_decoupled(p, p, p.factor, rows, least)

@@ -294,17 +294,17 @@ def extent_from_edge(z, h, size, corner, k, x, e):
 @kernel
 def extent_over_face(p, h, size, k, x):
     """Returns the extent from the segment's end x, over a face across axis k, to the other end or the face's border."""
-    sign = -1 if x > 0.0 else 1
+    sign = -1 if x > 0.0 else 1  # sign h points from this end to the other one
     end = p + x * h
-    travel = 2.0
+    length = 2.0  # of the extent: coordinates go from -1 to 1, so the other end is 2 away
     for i in range(3):
         if i != k and fabs(h[i]) > 0.0:
             for side in (1, -1):
-                # extent, times sign, to the plane of the adjacent face
-                t = (side * size[i] - end[i]) / h[i] * sign
-                if t > 0.0:
-                    travel = fmin(t, travel)
-    return sign * travel
+                # the length up to the plane of an adjacent face
+                to_plane = (side * size[i] - end[i]) / h[i] * sign
+                if to_plane > 0.0:
+                    length = fmin(to_plane, length)
+    return sign * length
 
 
 # ---- the pair -----------------------------------------------------------------------------------------------

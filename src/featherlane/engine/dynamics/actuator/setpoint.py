@@ -72,15 +72,15 @@ def limit_slew(m, d, i, a, rate):
     Reads:  actuator_input, act.   Writes: act_dot[a], actuator_input.
     """
     h = timestep(m)
-    u, before = m.actuator_ctrladr[i], d.act[a]
-    setpoint = d.actuator_input[u]
+    control, before = m.actuator_ctrladr[i], d.act[a]
+    setpoint = d.actuator_input[control]
     # only a pid can have an angle as its setpoint here
     if m.actuator_gaintype[i] == GAIN_PID:
         setpoint = nearest_setpoint(m, d, i, setpoint, before)
     max_change = rate * h
     limited = where(rate > 0.0, clip(setpoint, before - max_change, before + max_change), setpoint)
     d.act_dot[a] = (limited - before) / h
-    d.actuator_input[u] = limited
+    d.actuator_input[control] = limited
 
 
 @kernel
