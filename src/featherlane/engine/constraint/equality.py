@@ -199,9 +199,9 @@ def point_columns(m, d, e, adr, n, arms, present):
 
 @kernel
 def rotation_columns(m, d, e, adr, n, rotation, present):
-    """Writes three rows from entry adr on: the Jacobian of scale vec(q), whose rate is scale vec(y q) / 2.
+    """Writes three rows from entry adr on: the Jacobian of the error scale vec(q), whose rate is scale vec(y q) / 2.
 
-    Here y = R^T (omega_1 - omega_2), so the entries of a dof above both bodies are 0.
+    y = R^T (omega_1 - omega_2) is the relative angular velocity, so the entries of a dof that moves both bodies are 0.
     n: dofs per row, in row_dof; rotation: a `RotationError`; present: mask of worlds that have the rows.
     """
     # c1, c2: positions in the bodies' lists of dofs, from the root down to last1, last2

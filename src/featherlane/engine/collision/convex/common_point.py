@@ -117,7 +117,7 @@ def point_on_segment(d1, side):
 def nearest_in_polygon(d1, side, cx, cy):
     """Returns (x, y): the point of the polygon of `side` that is nearest to the point (cx, cy).
 
-    Inside the polygon it is (cx, cy), else the nearest point of all edges.
+    It is (cx, cy) itself if that is inside the polygon, else the nearest point of the nearest edge.
     """
     sign = polygon_orientation(d1, side)
     # feature.point and feature.edge are flat here: RUN values of x, then of y, then of z for each shape

@@ -274,9 +274,10 @@ def joins_next(m1, field, r, c, direction):
 def collide_edge(m1, d1, field, start, r, c, direction, rows, columns):
     """Adds the contacts of the shape and the whole ridge that an edge belongs to, once for all edges of the ridge.
 
-    The edge from sample (r, c) is part of a ridge and may touch the shape.  Only the first such edge of the ridge under
-    the shape adds the contacts.  These do not depend on the part of the ridge that is under the shape.
-    start: the point of sample (r, c).
+    A ridge is a straight run of edges.  The edge from sample (r, c) is part of one and may touch the shape.  Only the
+    first such edge of the ridge under the shape adds the contacts.  These do not depend on the part of the ridge that
+    is under the shape.
+    start: the point of sample (r, c).   direction: 0, 1 or 2, the direction of the edge (`edge_step`).
     rows, columns: (first, last) samples of the field under the shape.
     """
     step_r, step_c = edge_step(direction)

@@ -297,10 +297,10 @@ def composite_drag(m, d, dissipative):
             _store_body_matrix(m, d, i, dissipative)
     # children before their parents
     for i in range(m.nbody - 1, 0, -1):
-        p = m.body_parentid[i]
-        if m.body_treeid[i] >= 0 and p > 0 and m.body_treeid[p] >= 0:
+        parent = m.body_parentid[i]
+        if m.body_treeid[i] >= 0 and parent > 0 and m.body_treeid[parent] >= 0:
             for k in range(6):
-                d.crb_drag[p, k] += d.crb_drag[i, k]
+                d.crb_drag[parent, k] += d.crb_drag[i, k]
 
 
 # ---- joint space -----------------------------------------------------------------------------------------------------
