@@ -277,7 +277,7 @@ def centre_of_force(m, d, s, lane):
 
 @kernel
 def net_wrench(m, d, s, centre, lane):
-    """Returns (sum f_k, sum t_k + (p_k - centre) x f_k) over the matching contacts, in world axes."""
+    """Returns force and moment about `centre` of all matching contacts: sum f, sum t + (p - centre) x f; world axes."""
     total_force, total_moment = Vec3(zeros(3)), Vec3(zeros(3))
     for k in range(d.ncon_slot[0]):
         direction = direction_in_world(m, d, s, k, lane)

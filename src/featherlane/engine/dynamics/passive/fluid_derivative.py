@@ -90,10 +90,10 @@ def _box_rates(m, box, w, u):
 
 @kernel
 def _torque_rate(m, g, r, w):
-    """Returns d(angular drag and resistance) / dw: -rho (|m w| 1 + w (m^2 w)^T / |m w|) - resistance.
+    """Returns d(angular drag and resistance) / dw: -rho (|C w| 1 + w (C^2 w)^T / |C w|) - resistance.
 
-    m: moments of angular drag, which multiply components;  r: the semi-axes;  w: the angular velocity.
-    In the code m is largest_moment c, so with s = rho largest_moment / |c w|:  rho |m w| = s w . c^2 w.
+    C: moments of angular drag, which multiply components;  r: the semi-axes;  w: the angular velocity.
+    C = largest_moment c, so with s = rho largest_moment / |c w|:  rho |C w| = s w . c^2 w.
     """
     c, largest_moment = angular_drag(m, g, r)
     cw = times3(c, w)
