@@ -258,7 +258,7 @@ def test_switching_worlds_updates_no_removed_control(served, visit):
         here.until(lambda: view.page.depth == 0)
         view.page.ask(lambda: view.page.source.run())
         here.tab.wait_for_timeout(1000)
-    view.page.ask(lambda: view.page.panel.curves.plots.remove("energy"))
+    view.page.ask(lambda: view.page.panel.plots.remove("energy"))
     here.settled()
     assert not [text for text in here.logged if "non-existent component" in text]
 
@@ -293,7 +293,7 @@ def test_names_of_a_model_are_shown_as_text(served, visit):
     here = visit(view)
     here.drawn()
     page = view.page
-    page.ask(lambda: page.panel.curves.plots.add(HOSTILE + "sensor"))
+    page.ask(lambda: page.panel.plots.add(HOSTILE + "sensor"))
     page.ask(lambda: page.pick(0, 1))
     for _ in range(2):
         page.ask(lambda: page.source.advance(5))

@@ -223,7 +223,7 @@ def test_bookmarks_and_files(opened, monkeypatch):
     turn(page, "recall")
     assert np.array_equal(page.source.batch.qpos, after)
     page.ask(lambda: page.source.reset())
-    page.ask(lambda: page.panel.time.take_up(SimpleNamespace(name=name, content=content)))
+    page.ask(lambda: take_up(page.source, content, name))
     assert np.array_equal(page.source.batch.qpos, after)
     with np.load(io.BytesIO(content)) as file:
         model = fl.bundled("humanoid")
@@ -233,7 +233,7 @@ def test_bookmarks_and_files(opened, monkeypatch):
         assert Playback(model, file).nframe == 1
     for wrong in (b"", b"PK nonsense", content[:100]):
         with pytest.raises(fl.ModelError):
-            page.ask(lambda wrong=wrong: page.panel.time.take_up(SimpleNamespace(name="x.npz", content=wrong)))
+            page.ask(lambda wrong=wrong: take_up(page.source, wrong, "x.npz"))
     for bits, state, says in (
         (np.zeros(3), 0.0, "state_bits is float64"),
         (8191, np.zeros((1, 10**6)), "8000128 bytes"),
@@ -243,7 +243,7 @@ def test_bookmarks_and_files(opened, monkeypatch):
             page.ask(lambda packed=packed: take_up(page.source, packed.getvalue(), "x.npz"))
     other = opened("pendulum")
     with pytest.raises(fl.ModelError, match="for this model"):
-        other.ask(lambda: other.panel.time.take_up(SimpleNamespace(name="x.npz", content=content)))
+        other.ask(lambda: take_up(other.source, content, "x.npz"))
 
 
 def test_worlds_are_chosen(opened):
@@ -272,7 +272,7 @@ def test_layers(opened):
 
 def test_plots(opened, visited):
     page = opened("humanoid", nworld=2)
-    plots = page.panel.curves.plots
+    plots = page.panel.plots
     assert plots.names == ("energy", "contacts")
     turn(page, "plot residual", True)
     turn(page, "quantity", "xpos[torso, 2]")
@@ -281,7 +281,7 @@ def test_plots(opened, visited):
     turn(page, "clock", "Run")
 
     def chart():  # viser does not list its plots
-        return plots._charts["xpos[torso, 2]"][1]
+        return plots.charts.get("xpos[torso, 2]")
 
     until(lambda: chart() is not None and len(chart().data[0]) > 5)
     turn(page, "clock", "Pause")

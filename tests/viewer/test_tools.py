@@ -37,8 +37,8 @@ def texts(model, kind, element, **state):
     batch = fl.Batch(model, 1)
     for name, value in state.items():
         getattr(batch, name)[...] = value
-    return {label: text for label, text in lines(batch, 0, kind, element) if label}, [
-        text for label, text in lines(batch, 0, kind, element) if not label
+    return {label: text for label, text in lines(batch.get_data(0), kind, element) if label}, [
+        text for label, text in lines(batch.get_data(0), kind, element) if not label
     ]
 
 
@@ -68,11 +68,11 @@ def test_contacts_have_forces_and_names():
     model = fl.load(XML)
     batch = fl.Batch(model, 1)
     batch.step(500)
-    cube = [k for k, name in enumerate(names(batch, 0, "contact")) if name == f"{k}: floor - cube"]
+    cube = [k for k, name in enumerate(names(batch.get_data(0), "contact")) if name == f"{k}: floor - cube"]
     assert len(cube) == 4
-    values = dict(line for line in lines(batch, 0, "contact", cube[0]) if line[0])
+    values = dict(line for line in lines(batch.get_data(0), "contact", cube[0]) if line[0])
     assert float(values["normal force"].split()[0]) == pytest.approx(2 * 9.81 / 4, rel=0.02)
-    assert lines(batch, 0, "contact", 9) == [("", "this contact is open")]
+    assert lines(batch.get_data(0), "contact", 9) == [("", "this contact is open")]
 
 
 @pytest.mark.parametrize("kind", ["body", "joint", "geom", "actuator"])

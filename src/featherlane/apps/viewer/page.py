@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from featherlane import Batch
-from featherlane.apps.viewer.browser_sync import wait_for_browsers
 from featherlane.apps.viewer.cameras import Cameras
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.markup import plain
@@ -24,7 +23,7 @@ from featherlane.apps.viewer.node import Drag
 from featherlane.apps.viewer.panel import DRAWN, Panel
 from featherlane.apps.viewer.scene import Scene
 from featherlane.apps.viewer.source import Source
-from featherlane.apps.viewer.worker import Worker
+from featherlane.apps.viewer.worker import Worker, wait_for_browsers
 from featherlane.enums import NGROUP
 from featherlane.errors import FeatherlaneError, ModelError
 
@@ -82,10 +81,6 @@ class Page:
         return self.worker.ask(marked, timeout)
 
     # ---- in the page's thread ----------------------------------------------------------------------------------------
-    def shows(self, controls) -> bool:
-        """Returns whether these controls belong to the present panel."""
-        return self.panel is controls
-
     def close(self) -> None:
         """Stops observing worlds of other owners."""
         self.source.detach()
@@ -179,12 +174,12 @@ class Page:
         """
         if self.source.file is None:
             raise ModelError("reload: these worlds were not loaded from a file")
-        session, layers, plots = self.source.file.session(self.source), self.scene.state, self.panel.curves.plots.names
+        session, layers, plots = self.source.file.session(self.source), self.scene.state, self.panel.plots.names
         self.switch(session)
         self.scene.restore(layers)
         for name in plots:
             with contextlib.suppress(FeatherlaneError):  # the element does not exist any more
-                self.panel.curves.plots.add(name)
+                self.panel.plots.add(name)
         self.panel.sync()
 
     @property

@@ -10,12 +10,15 @@ from __future__ import annotations
 import _thread
 import contextlib
 import queue
+import time
 from collections.abc import Callable
 from typing import Any
 
 from featherlane.errors import CallError
 
 CLOSED = "the page is closed"
+KEY = "featherlane"  # a key in the browser's storage; a read of it is answered after all earlier messages
+SECONDS = 1.0  # longest wait for all browsers together; slower ones may log errors
 
 
 class Worker:
@@ -101,3 +104,17 @@ class Worker:
             answer.put((job(), None))
         except BaseException as error:
             answer.put((None, error))
+
+
+def wait_for_browsers(server) -> None:
+    """Waits until the browsers have applied all sent updates; not for use on the server's event loop.
+
+    The page applies the updates of a frame after its removals, and logs an update of a removed control as an error.
+    """
+    end = time.monotonic() + SECONDS
+    server.flush()
+    for client in list(server.get_clients().values()):
+        try:
+            client.local_storage.get_item(KEY, timeout=max(end - time.monotonic(), 0.0))
+        except (RuntimeError, TimeoutError):  # the browser left, blocks its storage, or is slow
+            continue
