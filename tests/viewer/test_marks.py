@@ -6,9 +6,9 @@ import pytest
 import featherlane as fl
 from featherlane.apps.viewer.appearance import Looks
 from featherlane.apps.viewer.frame import Frame
+from featherlane.apps.viewer.instances import GREY, hues, paint
 from featherlane.apps.viewer.mark_layers import MARKS, per_newton
 from featherlane.apps.viewer.marks import Marks
-from featherlane.apps.viewer.state_colors import GREY, hues, paint
 from featherlane.engine.spatial.rotation import to_world
 from featherlane.extension import batch_of
 

@@ -11,7 +11,7 @@ from featherlane import Model
 from featherlane.apps.viewer.appearance import Looks
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.markup import plain
-from featherlane.apps.viewer.node import Node
+from featherlane.apps.viewer.node import Node, colour_bytes
 from featherlane.apps.viewer.shapes import box, cone, cylinder, sphere, tube
 from featherlane.extension import rotation
 
@@ -77,7 +77,7 @@ class Marks:
         opacities = None if opacity is None else np.full(n, opacity, np.float32)
         if part not in self._nodes:
             self._nodes[part] = Node(self.server, f"{self._name}/{part}", MESHES[part.split()[0]])
-        self._nodes[part].draw(at, quat, scale, np.asarray(colours, float), opacities)
+        self._nodes[part].draw(at, quat, scale, colour_bytes(colours), opacities)
 
     def arrows(self, start: np.ndarray, vector: np.ndarray, radius: float, colours) -> None:
         """Draws arrows from points (n, 3) along vectors (n, 3)."""

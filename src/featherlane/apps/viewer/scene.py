@@ -12,11 +12,11 @@ from featherlane import Data, Model, stages
 from featherlane.apps.viewer.appearance import Looks
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.ground import Ground
+from featherlane.apps.viewer.instances import paint
 from featherlane.apps.viewer.mark_layers import MARKS, tendon_looks
 from featherlane.apps.viewer.marks import Marks
 from featherlane.apps.viewer.node import Drag
-from featherlane.apps.viewer.solids import Solids, geom_groups, hull_groups, site_groups
-from featherlane.apps.viewer.state_colors import paint
+from featherlane.apps.viewer.solids import GEOMS, HULLS, SITES, Solids
 from featherlane.enums import NGROUP, PLANE
 from featherlane.errors import ModelError
 from featherlane.extension import one_of, whole_argument
@@ -54,10 +54,9 @@ class Scene:
         self._reach = float(np.linalg.norm(moving)) / 2
         size = float(np.clip(model.stat.meansize, 1e-3 * extent, 0.3 * extent))
         self._ground = Ground(server, model, looks, float(self.extents.max()))
-        solids = {"geoms": (geom_groups, False), "hulls": (hull_groups, True), "sites": (site_groups, False)}
+        infinite = ENDLESS * float(self.extents.max())
         self._solids = {
-            name: Solids(server, model, name, looks, found, hulls, ENDLESS * float(self.extents.max()), self._held)
-            for name, (found, hulls) in solids.items()
+            name: Solids(server, model, name, looks, infinite, self._held) for name in (GEOMS, HULLS, SITES)
         }
         group, colours = tendon_looks(looks)
         groups = {"tendons": tuple(np.unique(group[colours[:, 3] > 0]).tolist())}
