@@ -24,7 +24,7 @@ class Drawn(Marks):
         super().__init__(None, layer, MARKS[layer], model, Looks(model.mj_model), size, extent)
         self.layer, self.parts = layer, {}
 
-    def draw(self, part, at, quat, scale, colours, opacity=None):
+    def draw(self, part, at, scale, colours, quat=(1, 0, 0, 0), opacity=None):
         at = np.reshape(at, (-1, 3))
         n = len(at)
         colours = np.broadcast_to(colours, (n, 3))

@@ -1,21 +1,25 @@
 """`Frame`: plain arrays with everything that is drawn of some worlds at one time.
 
 Kinematics computes the poses of all bodies together.  Contacts, their forces and islands need a forward pass.
+A path of a tendon is straight segments; an arc around a geom is several of them.
+
+Source: MuJoCo mj_tendon, `fl.query.tendon_path` for one world.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from featherlane import Batch
-from featherlane.apps.viewer.paths import Paths, paths
-from featherlane.enums import Enable
-from featherlane.extension import one_of
+from featherlane.enums import WRAP_CYLINDER, WRAP_SITE, WRAP_SPHERE, Enable
+from featherlane.extension import one_of, rotation
 
 # every layer and what it needs in addition to the poses of bodies: fields of a world or the model, or other parts
 LAYERS = {
@@ -42,12 +46,12 @@ LAYERS = {
 }
 KINEMATIC = "xanchor xaxis xipos subtree_com geom_xpos geom_xmat site_xpos cam_xpos cam_xmat".split()
 PATHS = ("site_xpos", "geom_xpos", "geom_xmat")  # fields that paths need
+PIECES = 8  # segments per arc
 FORWARD = {"tree_island": -1, "actuator_force": 0.0}  # fields of a forward pass, and their value in other worlds
 MOST_DETAILED = 64  # number of worlds (the first) with contacts and other results of a forward pass
 
 
-@dataclass
-class Touches:
+class Touches(NamedTuple):
     """Contacts of the drawn worlds, concatenated.
 
     Attributes:
@@ -65,6 +69,21 @@ class Touches:
     force: np.ndarray
 
 
+class Paths(NamedTuple):
+    """Straight segments of tendons of the drawn worlds, concatenated.
+
+    Attributes:
+        world: (k,) index of the world among the drawn worlds.
+        tendon: (k,) the tendon.
+        start, end: (k, 3) end points [m].
+    """
+
+    world: np.ndarray
+    tendon: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+
+
 @dataclass
 class Frame:
     """Data to draw n worlds, in world axes, relative to each world's origin.
@@ -76,7 +95,7 @@ class Frame:
         quat: (n, nbody, 4) orientations of bodies.
         fields: (n, ...) other fields that layers need, by name; those of `FORWARD` are of the first 64 worlds only.
         asleep: (n, ntree) whether each tree sleeps; None if no layer needs it, like all fields below.
-        touches: contacts of the first 64 worlds.
+        touches, paths: `Touches` of the first 64 worlds, and `Paths`.
         needs: data that was computed for layers, see `LAYERS`.
         variants: (n, groups) names of the variants that each world has of the model's groups, None without groups.
     """
@@ -87,8 +106,8 @@ class Frame:
     quat: np.ndarray
     fields: dict[str, np.ndarray] = field(default_factory=dict)
     asleep: np.ndarray | None = None
-    touches: Touches | None = None
-    paths: Paths | None = None
+    touches: Any = None
+    paths: Any = None
     variants: np.ndarray | None = None
     needs: frozenset[str] = frozenset()
 
@@ -128,9 +147,8 @@ class Frame:
         if groups := batch.model.variants:
             frame.variants = np.stack([batch.get_variant(group, ids=chosen) for group in groups], 1)
         if "paths" in needs:
-            ends, length = batch.tendon_arcs(ids=chosen)
-            sites, centres, frames = (found[name] for name in PATHS)
-            frame.paths = paths(batch.model, sites, centres, frames, ends, length)
+            parts = zip(*_segments(batch, chosen, *(found[name] for name in PATHS)), strict=True)
+            frame.paths = Paths(*(np.concatenate(part) for part in parts))
         if "asleep" in needs:
             frame.asleep = np.zeros((len(chosen), batch.model.ntree), bool)
             if batch.model.opt.enableflags & Enable.SLEEP:
@@ -138,6 +156,21 @@ class Frame:
         if "touches" in needs:
             frame.touches = _touches(batch, chosen[:MOST_DETAILED])
         return frame
+
+    @classmethod
+    def join(cls, frames: Sequence[Frame]) -> Frame:
+        """Joins the frames of several batches."""
+        counts = np.cumsum([0, *(len(frame.worlds) for frame in frames)])
+
+        def joined(parts: list[Any]) -> Any:
+            if isinstance(parts[0], dict):
+                return {name: joined([part[name] for part in parts]) for name in parts[0]}
+            if isinstance(parts[0], tuple):  # its worlds are indices among the drawn worlds
+                rows = [part._replace(world=part.world + first) for part, first in zip(parts, counts, strict=False)]
+                return type(parts[0])(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+            return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else parts[0]
+
+        return cls(**{f.name: joined([getattr(frame, f.name) for frame in frames]) for f in dataclasses.fields(cls)})
 
 
 def _per_world(batch: Batch, name: str, chosen: np.ndarray) -> np.ndarray:
@@ -184,3 +217,46 @@ def _touches(batch: Batch, chosen: np.ndarray) -> Touches:
     axes = np.stack((normal, tangent, np.cross(normal, tangent)), 1)
     force = np.einsum("ki,kij->kj", listed.force[world, k], axes)
     return Touches(world, listed.geom[world, k], listed.pos[world, k], normal, force)
+
+
+def _segments(
+    batch: Batch, chosen: np.ndarray, sites: np.ndarray, centres: np.ndarray, frames: np.ndarray
+) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yields segments of tendons (world, tendon, start, end) from the positions of sites and the frames of geoms."""
+    model, (ends, length) = batch.model, batch.tendon_arcs(ids=chosen)
+    kind, obj, tendon = model.wrap_type, model.wrap_objid, np.repeat(np.arange(model.ntendon), model.tendon_num)
+
+    def those(there: np.ndarray, k: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, ...]:
+        world, piece = np.nonzero(there)
+        return world, tendon[k][piece], start[world, piece], end[world, piece]
+
+    # between consecutive sites of the same tendon and branch
+    k = np.flatnonzero((kind[:-1] == WRAP_SITE) & (kind[1:] == WRAP_SITE) & (tendon[:-1] == tendon[1:]))
+    yield those(np.ones((len(chosen), len(k)), bool), k, sites[:, obj[k]], sites[:, obj[k + 1]])
+    k = np.flatnonzero(kind >= WRAP_SPHERE)
+    before, after, bends = sites[:, obj[k - 1]], sites[:, obj[(k + 1) % max(len(kind), 1)]], length >= 0
+    yield those(~bends, k, before, after)
+    axis = frames[:, obj[k], 2::3] * (kind[k] == WRAP_CYLINDER)[:, None]
+    corners = [before, *_arc(centres[:, obj[k]], axis, ends, length), after]
+    for start, end in pairwise(corners):
+        yield those(bends, k, start, end)
+
+
+def _arc(centre: np.ndarray, axis: np.ndarray, ends: np.ndarray, length: np.ndarray) -> list[np.ndarray]:
+    """Returns PIECES + 1 arrays (n, k, 3) of points along arcs in planes through the centres, or around cylinders.
+
+    Args:
+        axis: (n, k, 3) axes of the cylinders; zero for spheres.
+    """
+    first, last = ends[:, :, 0] - centre, ends[:, :, 1] - centre
+    low, high = (axis * (end * axis).sum(-1, keepdims=True) for end in (first, last))  # linear in the angle
+    a, b = first - low, last - high
+    normal, radius = np.cross(a, b), np.maximum(np.linalg.norm(a, axis=-1), 1e-12)
+    size = np.linalg.norm(normal, axis=-1)
+    angle = np.arctan2(size, (a * b).sum(-1))
+    # if the arc is the long one, go the long way around
+    flat = np.sqrt(np.maximum(length**2 - ((high - low) ** 2).sum(-1), 0.0)) / radius
+    angle = np.where(flat > np.pi + 1e-3, angle - 2 * np.pi, angle)
+    turn = normal * np.where(size > 1e-9 * radius**2, angle / np.maximum(size, 1e-12), 0.0)[..., None]
+    parts = np.linspace(0.0, 1.0, PIECES + 1)
+    return [centre + rotation.to_world(rotation.exp_so3(t * turn), a) + low + t * (high - low) for t in parts]

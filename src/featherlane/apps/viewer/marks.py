@@ -65,7 +65,7 @@ class Marks:
         if frame.shows(self.layer):
             self.paint(self, frame, offsets)
 
-    def draw(self, part: str, at, quat, scale, colours, opacity: float | None = None) -> None:
+    def draw(self, part: str, at, scale, colours, quat=rotation.IDENTITY, opacity: float | None = None) -> None:
         """Draws a mesh n times; arguments without a leading axis are broadcast.
 
         Args:
@@ -86,17 +86,16 @@ class Marks:
         direction = vector / np.maximum(length, 1e-12)
         shaft = length - head
         wide = np.minimum(radius, head / 3)
-        self.draw("tube", start + direction * shaft / 2, quat, np.hstack((wide, wide, shaft / 2)), colours)
-        self.draw("cone", start + direction * shaft, quat, np.hstack((2 * wide, 2 * wide, head)), colours)
+        self.draw("tube", start + direction * shaft / 2, np.hstack((wide, wide, shaft / 2)), colours, quat)
+        self.draw("cone", start + direction * shaft, np.hstack((2 * wide, 2 * wide, head)), colours, quat)
 
     def lines(self, start: np.ndarray, end: np.ndarray, radius, colours) -> None:
         """Draws round lines between points (n, 3), with a radius for all or for each (n, 1)."""
         length = np.linalg.norm(end - start, axis=-1, keepdims=True)
         wide = np.broadcast_to(radius, length.shape)
-        self.draw(
-            "tube 1", (start + end) / 2, rotation.from_z(end - start), np.hstack((wide, wide, length / 2)), colours
-        )
-        self.draw("sphere 1", end, rotation.IDENTITY, np.hstack((wide, wide, wide)), colours)
+        size, quat = np.hstack((wide, wide, length / 2)), rotation.from_z(end - start)
+        self.draw("tube 1", (start + end) / 2, size, colours, quat)
+        self.draw("sphere 1", end, np.hstack((wide, wide, wide)), colours)
 
     def label(self, texts: Sequence[str], at: np.ndarray) -> None:
         """Writes texts at points (n, 3); the first `MOST_LABELS`."""

@@ -7,7 +7,6 @@ thread waits: the page's own worlds are not stepped, and worlds of other owners 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -239,8 +238,11 @@ class Page:
     def frame(self) -> Frame:
         """Computes the present frame."""
         layers, fields = self.scene.drawn_layers, self.cameras.fields
-        frames = [(first, Frame.of(batch, rows, layers, fields)) for first, batch, rows in self._drawn_rows()]
-        return join_frames(frames)
+        frames = []
+        for first, batch, rows in self._drawn_rows():
+            frames.append(Frame.of(batch, rows, layers, fields))
+            frames[-1].worlds = rows + first
+        return Frame.join(frames) if len(frames) > 1 else frames[0]
 
     def _drawn_rows(self) -> Iterator[tuple[int, Batch, np.ndarray]]:
         """Yields batches with drawn worlds: the number of the first world, the batch, its rows."""
@@ -323,36 +325,3 @@ class Page:
             self._holding = False
         elif self._holding:
             self.source.drag(np.array(drag.end) - offset)
-
-
-def join_frames(frames: list[tuple[int, Frame]]) -> Frame:
-    """Joins the frames of several batches, each with the number of its first world."""
-    if len(frames) == 1 and frames[0][0] == 0:
-        return frames[0][1]
-    values: dict[str, Any] = {}
-    counts = np.cumsum([0, *(len(frame.worlds) for _, frame in frames)])
-    for f in dataclasses.fields(Frame):
-        parts = [getattr(frame, f.name) for _, frame in frames]
-        if f.name == "worlds":
-            parts = [part + first for part, (first, _) in zip(parts, frames, strict=True)]
-        values[f.name] = _joined(parts, counts)
-    return Frame(**values)
-
-
-def _joined(parts: list[Any], counts: np.ndarray) -> Any:
-    """Concatenates arrays, by name too, and records of arrays, whose `world` is an index among the drawn worlds."""
-    if any(part is None for part in parts):
-        return None
-    if isinstance(parts[0], frozenset):
-        return parts[0]
-    if isinstance(parts[0], dict):
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    values = {}
-    for f in dataclasses.fields(parts[0]):
-        arrays = [getattr(part, f.name) for part in parts]
-        if f.name == "world":
-            arrays = [array + first for array, first in zip(arrays, counts, strict=False)]
-        values[f.name] = _joined(arrays, counts)
-    return type(parts[0])(**values)
