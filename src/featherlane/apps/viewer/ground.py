@@ -25,19 +25,18 @@ class Ground:
     def __init__(self, server, model: Model, looks: Looks, extent: float):
         self.server, self.looks, self.extent = server, looks, extent
         self.model, self.planes = model, by_group(model, looks, GROUND)
-        self.on = dict.fromkeys(sorted(self.planes), False)
         self._handles: list = []
         self._drawn: tuple = ()
 
-    def show(self, offsets: np.ndarray) -> None:
-        """Draws the planes under all worlds."""
+    def show(self, offsets: np.ndarray, groups: tuple[int | None, ...]) -> None:
+        """Draws the planes of these groups under all worlds."""
         reach = np.abs(offsets[:, :2]).max(0, initial=0.0)
-        drawn = (*reach, *(group for group, on in self.on.items() if on))
+        drawn = (*reach, *groups)
         if drawn == self._drawn:
             return
         self.remove()
         self._drawn = drawn
-        planes = (plane for group, on in self.on.items() if on for plane in self.planes.get(group, ()))
+        planes = (plane for group in groups for plane in self.planes.get(group, ()))
         for k, plane in enumerate(planes):
             draw = self._grid if plane.look.texture < 0 else self._tiles
             self._handles.append(draw(f"/ground/{k}", plane, reach))

@@ -166,10 +166,9 @@ class Instances:
         scale = np.tile(self.scale, (n, 1))
         node.draw(at.reshape(-1, 3), quat.reshape(-1, 4), scale, rgb, opacities, GLASS if glass else None)
 
-    def switch(self, on: bool) -> None:
-        """Shows or hides the parts."""
-        self.plain.switch(on)
-        self.textured.switch(on)
+    def hide(self) -> None:
+        """Hides the parts until the next `place`."""
+        self._node.hide()
 
     def remove(self) -> None:
         """Removes the parts from the page."""

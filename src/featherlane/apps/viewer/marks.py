@@ -30,7 +30,6 @@ class Marks:
         paint: function that draws the marks of a frame; `paint(marks, frame, offsets)`, with the drawn origins of the
             worlds (n, 3) [m].
         size, extent: mean size of the bodies, and size of the model [m].
-        groups: groups of the layer; empty if the layer has none.
     """
 
     def __init__(
@@ -42,27 +41,28 @@ class Marks:
         looks: Looks,
         size: float,
         extent: float,
-        groups: tuple[int, ...] = (),
     ):
         self.server, self.layer, self.paint = server, layer, paint
         self.model, self.looks, self.size, self.extent = model, looks, size, extent
-        self.groups = groups
-        self.on: dict[int | None, bool] = dict.fromkeys(groups or (None,), False)
+        self.shown: tuple[int | None, ...] = ()
         self._name = f"/{layer.replace(' ', '_')}"
         self._nodes: dict[str, Node] = {}
         self._labels: list[Any] = []
 
-    def switch(self, group: int | None, on: bool) -> None:
-        """Shows or hides a group."""
-        self.on[group] = on
-        for node in self._nodes.values():
-            node.switch(any(self.on.values()))
-        for label in self._labels:
-            label.visible = any(self.on.values())
+    def show(self, frame: Frame, offsets: np.ndarray, groups: tuple[int | None, ...] = (None,)) -> None:
+        """Draws the marks of these groups of a frame, if it has their data, and hides others.
 
-    def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draws the marks of a frame, if it has their data; its worlds are drawn at `offsets` (n, 3) [m]."""
-        if frame.shows(self.layer):
+        Args:
+            offsets: (n, 3) drawn origins of the worlds [m].
+            groups: groups that are on; (None,) of a layer without groups.
+        """
+        self.shown = groups
+        for label in self._labels:
+            label.visible = bool(groups)
+        if not groups:
+            for node in self._nodes.values():
+                node.hide()
+        elif frame.shows(self.layer):
             self.paint(self, frame, offsets)
 
     def draw(self, part: str, at, scale, colours, quat=rotation.IDENTITY, opacity: float | None = None) -> None:

@@ -40,7 +40,6 @@ class Node:
         self, server, name: str, mesh: Mesh, hold: Callable[[int, Drag], Any] | None = None, glb: bytes | None = None
     ):
         self.server, self.name, self.mesh, self.hold, self.glb = server, name, mesh, hold, glb
-        self.on = True
         self._handle: Any = None
 
     def draw(
@@ -62,16 +61,17 @@ class Node:
             opacities: (n,); None for opaque.
             dimmed: factor of all opacities; None for 1.
         """
-        if len(at):
+        if len(at) == 0:
+            self.hide()
+        else:
             poses = dict(zip(("batched_positions", "batched_wxyzs"), _sound(at, quat), strict=True))
             poses["batched_scales"] = scale
             look = {} if self.glb else {"batched_colors": rgb, "batched_opacities": opacities, "opacity": dimmed}
             if self._handle is None:
                 self._make(len(at), poses | look)
             else:
-                for key, value in (poses | look).items():
+                for key, value in (poses | look | {"visible": True}).items():
                     setattr(self._handle, key, value)
-        self._show(self.on and len(at) > 0)
 
     def _make(self, n: int, values: dict[str, Any]) -> None:
         scene, values = self.server.scene, values | {"lod": "off", "cast_shadow": n <= SHADOWS}
@@ -88,14 +88,10 @@ class Node:
         if self.hold is not None:
             self.hold(event.instance_index or 0, Drag(event.phase, event.start_position, event.end_position))
 
-    def switch(self, on: bool) -> None:
-        """Shows or hides the node."""
-        self.on = on
-        self._show(on)
-
-    def _show(self, on: bool) -> None:
+    def hide(self) -> None:
+        """Hides the node until the next `draw`."""
         if self._handle is not None:
-            self._handle.visible = on
+            self._handle.visible = False
 
     def remove(self) -> None:
         """Removes the node from the page."""

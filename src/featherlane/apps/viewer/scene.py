@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from featherlane import Data, Model, stages
 from featherlane.apps.viewer.appearance import Looks
-from featherlane.apps.viewer.frame import Frame
+from featherlane.apps.viewer.frame import LAYERS, Frame
 from featherlane.apps.viewer.ground import Ground
 from featherlane.apps.viewer.instances import paint
 from featherlane.apps.viewer.mark_layers import MARKS, tendon_looks
@@ -58,46 +58,43 @@ class Scene:
         self._solids = {
             name: Solids(server, model, name, looks, infinite, self._held) for name in (GEOMS, HULLS, SITES)
         }
+        self._marks = {name: Marks(server, name, paint, model, looks, size, extent) for name, paint in MARKS.items()}
         group, colours = tendon_looks(looks)
-        groups = {"tendons": tuple(np.unique(group[colours[:, 3] > 0]).tolist())}
-        self._marks = {
-            name: Marks(server, name, paint, model, looks, size, extent, groups.get(name, ()))
-            for name, paint in MARKS.items()
+        grouped = {name: layer.groups for name, layer in self._solids.items()}
+        grouped[GEOMS] = tuple(sorted({*grouped[GEOMS], *self._ground.planes}))
+        grouped["tendons"] = tuple(np.unique(group[colours[:, 3] > 0]).tolist())
+        self.layers: dict[str, tuple[int, ...]] = {name: groups for name, groups in grouped.items() if groups}
+        self.layers |= dict.fromkeys([*(MARKS.keys() - grouped.keys()), "islands", "sleep", "glass"], ())
+        self.layers = {name: self.layers[name] for name in LAYERS if name in self.layers}
+        self._on = {
+            name: {g: name in AT_FIRST and g in (None, *SHOWN) for g in groups or (None,)}
+            for name, groups in self.layers.items()
         }
-        self.layers: dict[str, tuple[int, ...]] = {name: layer.groups for name, layer in self._solids.items()}
-        self.layers["geoms"] = tuple(sorted({*self.layers["geoms"], *self._ground.on}))
-        self.layers |= {name: marks.groups for name, marks in self._marks.items()} | {
-            name: () for name in ("islands", "sleep", "glass")
-        }
-        grouped = ("geoms", "hulls", "sites", "tendons")
-        self.layers = {name: groups for name, groups in self.layers.items() if groups or name not in grouped}
-        self._on = {(name, group): False for name, groups in self.layers.items() for group in groups or (None,)}
         server.scene.set_up_direction("+z")
         _illuminate(server)
         self.aim(np.zeros((1, 3)))
-        for name, group in self._on:
-            self.switch(name, group, name in AT_FIRST and group in (None, *SHOWN))
 
     # ---- layers ------------------------------------------------------------------------------------------------------
     @property
     def drawn_layers(self) -> frozenset[str]:
         """Returns the layers that are at least partly on, for `Frame.of`."""
-        return frozenset(name for (name, _), on in self._on.items() if on)
+        return frozenset(name for name in self._on if self._groups(name))
 
     @property
-    def state(self) -> dict[tuple[str, int | None], bool]:
+    def state(self) -> dict[str, dict[int | None, bool]]:
         """Returns which layers are on, by name and group, for `restore`."""
-        return dict(self._on)
+        return {name: dict(groups) for name, groups in self._on.items()}
 
-    def restore(self, state: Mapping[tuple[str, int | None], bool]) -> None:
+    def restore(self, state: Mapping[str, Mapping[int | None, bool]]) -> None:
         """Turns layers on or off, as they were in another scene; groups that do not exist here have no effect."""
-        for layer, group in self._on.keys() & state.keys():
-            self.switch(layer, group, state[layer, group])
+        for name, groups in self._on.items():
+            groups |= {group: on for group, on in state.get(name, {}).items() if group in groups}
+        self._redraw()
 
     def is_on(self, layer: str, group: int | None = None) -> bool:
         """Returns whether a layer, or one group of it, is drawn; without a group, whether any group is."""
         self._check(layer, group)
-        return any(on for (name, g), on in self._on.items() if name == layer and group in (None, g))
+        return any(self._on[layer].values()) if group is None else self._on[layer][group]
 
     def switch(self, layer: str, group: int | None, on: bool) -> None:
         """Turns a layer, or one group of it, on or off; its data comes with the next frame.
@@ -110,17 +107,12 @@ class Scene:
             ModelError: the layer or the group does not exist.
         """
         self._check(layer, group)
-        for name, g in self._on:
-            if name == layer and group in (None, g):
-                self._on[name, g] = bool(on)
-                if name in self._solids and g in self._solids[name].on:
-                    self._solids[name].switch(g, bool(on))
-                if name in self._marks:
-                    self._marks[name].switch(g, bool(on))
-                if name == "geoms" and g in self._ground.on:
-                    self._ground.on[g] = bool(on)
-        if self._frame is not None:
-            self.show(self._frame)
+        self._on[layer] |= dict.fromkeys(self._on[layer] if group is None else (group,), bool(on))
+        self._redraw()
+
+    def _groups(self, layer: str) -> tuple[int | None, ...]:
+        """Returns the groups of a layer that are on; (None,) of a layer without groups."""
+        return tuple(group for group, on in self._on.get(layer, {}).items() if on)
 
     def _check(self, layer: str, group: int | None) -> None:
         one_of("layer", layer, self.layers)
@@ -133,14 +125,14 @@ class Scene:
         if not all(np.array_equal(self._sizes[name], getattr(self.model, name)) for name in SIZES):
             self._resize()
         self._frame, offsets = frame, self.spread(frame.worlds)
-        colours = paint(self.model, frame, self._on["sleep", None], self._on["islands", None])
+        colours = paint(self.model, frame, self.is_on("sleep"), self.is_on("islands"))
         with self.server.atomic():
-            self._ground.show(offsets)
+            self._ground.show(offsets, self._groups(GEOMS))
             for name, layer in self._solids.items():
-                layer.show(frame, offsets, None if name == "sites" else colours, self._on["glass", None])
-            for marks in self._marks.values():
-                if any(marks.on.values()):
-                    marks.show(frame, offsets)
+                painted = None if name == SITES else colours
+                layer.show(frame, offsets, self._groups(name), painted, self.is_on("glass"))
+            for name, marks in self._marks.items():
+                marks.show(frame, offsets, self._groups(name))
         self.server.flush()
 
     def _resize(self) -> None:
@@ -152,6 +144,9 @@ class Scene:
     def rebuild(self) -> None:
         """Redraws everything after colours or textures of `model.mj_model` have changed; each frame reads sizes."""
         self._resize()
+        self._redraw()
+
+    def _redraw(self) -> None:
         if self._frame is not None:
             self.show(self._frame)
 

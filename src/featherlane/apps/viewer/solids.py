@@ -19,7 +19,7 @@ from featherlane.apps.viewer.node import Drag
 from featherlane.apps.viewer.shapes import Mesh
 from featherlane.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, NGROUP, PLANE, SDF, SPHERE
 
-Groups = dict[int, list[Solid]]
+Groups = tuple[int | None, ...]
 GEOMS, HULLS, SITES, GROUND = "geoms", "hulls", "sites", "ground"
 # fields of geoms that differ by variant; the mesh and the material have other names than MuJoCo's
 FIELDS = tuple(f"geom_{name}" for name in "variant material rgba size pos quat type bodyid".split())
@@ -61,19 +61,12 @@ class Solids:
         self.server, self.model, self.name, self.looks = server, model, name, looks
         self.infinite, self.hold = infinite, hold
         self.groups = tuple(sorted(by_group(model, looks, name)))
-        self.on = dict.fromkeys(self.groups, False)
         self._built: dict[int, list[Instances]] = {}
         self._nworld = 0
-        self._carried: tuple[tuple[int, ...], Carried] = (), Carried([])
+        self._carried: tuple[Groups, Carried] = (), Carried([])
 
-    def switch(self, group: int, on: bool) -> None:
-        """Shows or hides a group."""
-        self.on[group] = on
-        for node in self._built.get(group, ()):
-            node.switch(on)
-
-    def show(self, frame: Frame, offsets: np.ndarray, paint: Paint | None, glass: bool) -> None:
-        """Moves all shown solids to their poses.
+    def show(self, frame: Frame, offsets: np.ndarray, groups: Groups, paint: Paint | None, glass: bool) -> None:
+        """Moves the solids of these groups to their poses, and hides the others.
 
         Args:
             frame: poses of the n worlds.
@@ -83,10 +76,11 @@ class Solids:
         if len(offsets) != self._nworld:
             self.rebuild()
             self._nworld = len(offsets)
-        shown = tuple(group for group, on in self.on.items() if on)
-        nodes = [node for group in shown for node in self._nodes(group)]
-        if nodes and self._carried[0] != shown:
-            self._carried = shown, Carried([node.parts for node in nodes])
+        for node in (node for group in self._built.keys() - set(groups) for node in self._built[group]):
+            node.hide()
+        nodes = [node for group in groups if group in self.groups for node in self._nodes(group)]
+        if nodes and self._carried[0] != groups:
+            self._carried = groups, Carried([node.parts for node in nodes])
         if nodes:
             for node, (at, quat) in zip(nodes, self._carried[1].poses(frame, offsets), strict=True):
                 node.place(at, quat, paint, glass)
@@ -123,12 +117,12 @@ def textured_file(looks: Looks, kind: Kind, mesh: Mesh) -> bytes:
 
 
 # ---- solids of a model -----------------------------------------------------------------------------------------------
-def by_group(model: Model, looks: Looks, layer: str) -> Groups:
+def by_group(model: Model, looks: Looks, layer: str) -> dict[int, list[Solid]]:
     """Returns the visible solids of a layer by group: GEOMS, HULLS (meshes that have one), SITES or GROUND.
 
     The ground is a plane that all worlds can share: level, and attached to the world body.
     """
-    found: Groups = {}
+    found: dict[int, list[Solid]] = {}
     groups = np.clip(model.mj_model.site_group if layer == SITES else model.geom_group, 0, NGROUP - 1)
     for solid in sites(model, looks) if layer == SITES else geoms(model, looks):
         level = solid.kind == PLANE and solid.body == 0 and bool(np.hypot(*solid.quat[1:3]) < 1e-6)
