@@ -15,7 +15,6 @@ import featherlane as fl
 pytest.importorskip("viser")
 
 from featherlane.apps.viewer import view as view_module
-from featherlane.apps.viewer.bookmark import take_up
 from featherlane.apps.viewer.markup import markup
 from featherlane.apps.viewer.node import Drag
 from featherlane.apps.viewer.playback import Playback
@@ -203,9 +202,9 @@ def test_a_body_is_picked_by_a_ray_and_dragged(opened):
     page.ask(lambda: page.drag(2, 1, Drag("update", offset + (0, 0, 1.2), offset + (0, 0, 2.0))))
     page.ask(lambda: page.source.advance(100))
     qpos = page.source.batch.qpos[:, 2]
-    assert qpos[2] > 1.2 > qpos[0] and page.ask(page.source.spring)[0] == 2
+    assert qpos[2] > 1.2 > qpos[0] and page.ask(page.source.mouse.spring)[0] == 2
     page.ask(lambda: page.drag(2, 1, Drag("end", offset, offset)))
-    assert page.ask(page.source.spring) is None
+    assert page.ask(page.source.mouse.spring) is None
 
 
 def test_bookmarks_and_files(opened, monkeypatch):
@@ -223,7 +222,7 @@ def test_bookmarks_and_files(opened, monkeypatch):
     turn(page, "recall")
     assert np.array_equal(page.source.batch.qpos, after)
     page.ask(lambda: page.source.reset())
-    page.ask(lambda: take_up(page.source, content, name))
+    page.ask(lambda: page.source.take_up(content, name))
     assert np.array_equal(page.source.batch.qpos, after)
     with np.load(io.BytesIO(content)) as file:
         model = fl.bundled("humanoid")
@@ -233,17 +232,17 @@ def test_bookmarks_and_files(opened, monkeypatch):
         assert Playback(model, file).nframe == 1
     for wrong in (b"", b"PK nonsense", content[:100]):
         with pytest.raises(fl.ModelError):
-            page.ask(lambda wrong=wrong: take_up(page.source, wrong, "x.npz"))
+            page.ask(lambda wrong=wrong: page.source.take_up(wrong, "x.npz"))
     for bits, state, says in (
         (np.zeros(3), 0.0, "state_bits is float64"),
         (8191, np.zeros((1, 10**6)), "8000128 bytes"),
     ):
         np.savez_compressed(packed := io.BytesIO(), state_bits=bits, state=state)
         with pytest.raises(fl.ModelError, match=says):
-            page.ask(lambda packed=packed: take_up(page.source, packed.getvalue(), "x.npz"))
+            page.ask(lambda packed=packed: page.source.take_up(packed.getvalue(), "x.npz"))
     other = opened("pendulum")
     with pytest.raises(fl.ModelError, match="for this model"):
-        other.ask(lambda: take_up(other.source, content, "x.npz"))
+        other.ask(lambda: other.source.take_up(content, "x.npz"))
 
 
 def test_worlds_are_chosen(opened):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 import featherlane as fl
 from featherlane import Batch, MixedBatch, Model
-from featherlane.apps.viewer.history import FRAME, History, Kept, Pull, kept_of_world, pulled_step
+from featherlane.apps.viewer.history import FRAME, History, Kept, Moment, kept_of_world, pulled_step
 from featherlane.apps.viewer.source import BAD
 from featherlane.errors import ModelError
 
@@ -17,28 +17,13 @@ INPUTS = frozenset("ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_qua
 
 
 @dataclass
-class Piece:
-    """The state of a world before some steps, and the wrenches of the mouse during them."""
-
-    kept: Kept
-    steps: int
-    pulls: list[list[Pull]] = field(default_factory=list)
-
-
-@dataclass
 class Incident:
-    """The last second of a world before it became non-finite or out of range.
-
-    Attributes:
-        clock: session clock at the start of the piece with the failure [s].
-        model: the model of this world at that time.
-        pieces: pieces up to the failure; the last one contains it.
-    """
+    """The last second of a world before it became non-finite or out of range."""
 
     world: int
-    clock: float
-    model: Model
-    pieces: list[Piece]
+    clock: float  # of the session at the start of the piece with the failure [s]
+    model: Model  # of this world at that time
+    pieces: list[Moment]  # of this world alone, up to the failure; the last one contains it
     dtype: np.dtype
 
     def replay(self) -> tuple[dict[str, np.ndarray], fl.results.Failure]:
@@ -78,12 +63,12 @@ def incident_of(batch: Batch | MixedBatch, world: int, history: History, epoch: 
     """
     newest = history[-1]
     moments = [moment for moment in history.since(newest.clock - SECONDS) if moment.epoch == epoch and moment.steps]
-    pieces = []
+    pieces: list[Moment] = []
     for moment in moments:
-        pulls = [[Pull(0, pull.body, pull.wrench) for pull in step if pull.world == world] for step in moment.pulls]
+        pulls = [[replace(pull, world=0) for pull in step if pull.world == world] for step in moment.pulls]
         if moment.fresh:
             pieces.clear()  # earlier pieces do not lead to this state
-        pieces.append(Piece(kept_of_world(batch, moment.kept, world), moment.steps, pulls))
+        pieces.append(replace(moment, kept=kept_of_world(batch, moment.kept, world), pulls=pulls))
     return Incident(world, newest.clock, batch.get_model(world), pieces, batch.dtype)
 
 

@@ -52,64 +52,39 @@ MOST_DETAILED = 64  # number of worlds (the first) with contacts and other resul
 
 
 class Touches(NamedTuple):
-    """Contacts of the drawn worlds, concatenated.
+    """Contacts of the drawn worlds, concatenated."""
 
-    Attributes:
-        world: (k,) index of the world among the drawn worlds.
-        geom: (k, 2) the two geoms.
-        pos: (k, 3) [m].
-        normal: (k, 3) from the first geom to the second.
-        force: (k,) force on the second geom's body, in world axes [N]; zero if the contact has no rows.
-    """
-
-    world: np.ndarray
-    geom: np.ndarray
-    pos: np.ndarray
-    normal: np.ndarray
-    force: np.ndarray
+    world: np.ndarray  # (k,) index of the world among the drawn worlds
+    geom: np.ndarray  # (k, 2) the two geoms
+    pos: np.ndarray  # (k, 3) [m]
+    normal: np.ndarray  # (k, 3) from the first geom to the second
+    force: np.ndarray  # (k, 3) on the second geom's body, in world axes [N]; zero if the contact has no rows
 
 
 class Paths(NamedTuple):
-    """Straight segments of tendons of the drawn worlds, concatenated.
+    """Straight segments of tendons of the drawn worlds, concatenated."""
 
-    Attributes:
-        world: (k,) index of the world among the drawn worlds.
-        tendon: (k,) the tendon.
-        start, end: (k, 3) end points [m].
-    """
-
-    world: np.ndarray
-    tendon: np.ndarray
-    start: np.ndarray
+    world: np.ndarray  # (k,) index of the world among the drawn worlds
+    tendon: np.ndarray  # (k,) the tendon
+    start: np.ndarray  # (k, 3) [m]
     end: np.ndarray
 
 
 @dataclass
 class Frame:
-    """Data to draw n worlds, in world axes, relative to each world's origin.
+    """Data to draw n worlds, in world axes, relative to each world's origin; None if no layer needs it."""
 
-    Attributes:
-        worlds: (n,) numbers of the worlds.
-        time: (n,) [s].
-        pos: (n, nbody, 3) positions of bodies [m].
-        quat: (n, nbody, 4) orientations of bodies.
-        fields: (n, ...) other fields that layers need, by name; those of `FORWARD` are of the first 64 worlds only.
-        asleep: (n, ntree) whether each tree sleeps; None if no layer needs it, like all fields below.
-        touches, paths: `Touches` of the first 64 worlds, and `Paths`.
-        needs: data that was computed for layers, see `LAYERS`.
-        variants: (n, groups) names of the variants that each world has of the model's groups, None without groups.
-    """
-
-    worlds: np.ndarray
-    time: np.ndarray
-    pos: np.ndarray
-    quat: np.ndarray
+    worlds: np.ndarray  # (n,) numbers of the worlds
+    time: np.ndarray  # (n,) [s]
+    pos: np.ndarray  # (n, nbody, 3) positions of bodies [m]
+    quat: np.ndarray  # (n, nbody, 4) orientations of bodies
+    # (n, ...) other fields that layers need, by name; those of `FORWARD` are of the first 64 worlds only
     fields: dict[str, np.ndarray] = field(default_factory=dict)
-    asleep: np.ndarray | None = None
-    touches: Any = None
-    paths: Any = None
-    variants: np.ndarray | None = None
-    needs: frozenset[str] = frozenset()
+    asleep: np.ndarray | None = None  # (n, ntree) whether each tree sleeps
+    touches: Any = None  # `Touches` of the first 64 worlds
+    paths: Any = None  # `Paths`
+    variants: np.ndarray | None = None  # (n, groups) names of the variants that each world has of the model's groups
+    needs: frozenset[str] = frozenset()  # data that was computed for layers, see `LAYERS`
 
     def shows(self, layer: str) -> bool:
         """Returns whether the frame has the data of a layer."""

@@ -30,23 +30,14 @@ class Pull:
 
 @dataclass
 class Moment:
-    """State of the worlds before a piece of steps.
+    """State of the worlds before a piece of steps."""
 
-    Attributes:
-        kept: the persistent state of the worlds, without fields of the model.
-        clock: clock of the session [s].
-        epoch: number of model edits so far; a replay is bitwise identical only under the same model.
-        steps: number of steps in the piece; 0 before it begins.
-        fresh: whether the worlds were set, so that they do not follow from the previous moment.
-        pulls: wrenches of the mouse, a list per step; empty if there were none.
-    """
-
-    kept: Kept
-    clock: float
-    epoch: int
-    fresh: bool = False
-    steps: int = 0
-    pulls: list[list[Pull]] = field(default_factory=list)
+    kept: Kept  # the persistent state of the worlds, without fields of the model
+    clock: float  # of the session [s]
+    epoch: int  # number of model edits so far; a replay is bitwise identical only under the same model
+    fresh: bool = False  # whether the worlds were set, so that they do not follow from the previous moment
+    steps: int = 0  # in the piece; 0 before it begins
+    pulls: list[list[Pull]] = field(default_factory=list)  # wrenches of the mouse by step; empty if there were none
 
     @property
     def nbytes(self) -> int:

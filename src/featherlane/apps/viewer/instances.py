@@ -24,29 +24,18 @@ GOLDEN = 0.6180339887  # hue difference between consecutive islands, as part of 
 
 
 class Solid(NamedTuple):
-    """A shape that is attached to a body, in each world.
+    """A shape that is attached to a body, in each world."""
 
-    Attributes:
-        kind: type of the geom.
-        data: number of the mesh or height field, -1 for none.
-        body, pos, quat: the body, and the pose in its frame.
-        size: (3,) sizes as those of a geom; of an instance, the factors for the size of its mesh.
-        rgba: colour.
-        number: number of the geom or site.
-        look: surface without its colour.
-        variant: (group, variant) with which a world has the solid; None for all worlds.
-    """
-
-    kind: int
-    data: int
+    kind: int  # type of the geom
+    data: int  # number of the mesh or height field, -1 for none
     body: int
-    pos: np.ndarray
+    pos: np.ndarray  # pose in the body's frame
     quat: np.ndarray
-    size: np.ndarray | Sequence[float]
+    size: np.ndarray | Sequence[float]  # (3,) as that of a geom; of an instance, the factors for its mesh
     rgba: np.ndarray
-    number: int
+    number: int  # of the geom or site
     look: Look = PLAIN
-    variant: tuple[int, str] | None = None
+    variant: tuple[int, str] | None = None  # (group, variant) with which a world has the solid; None for all worlds
 
 
 class Carried:
@@ -76,15 +65,10 @@ class Carried:
 
 
 class Paint(NamedTuple):
-    """Colours of bodies that replace those of their shapes.
+    """Colours of bodies that replace those of their shapes."""
 
-    Attributes:
-        bodies: (n, nbody) whether each body is painted.
-        colours: (n, nbody, 3) from 0 to 1.
-    """
-
-    bodies: np.ndarray
-    colours: np.ndarray
+    bodies: np.ndarray  # (n, nbody) whether each body is painted
+    colours: np.ndarray  # (n, nbody, 3) from 0 to 1
 
 
 def hues(islands: np.ndarray) -> np.ndarray:

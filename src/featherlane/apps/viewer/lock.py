@@ -25,7 +25,7 @@ import re
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -117,6 +117,32 @@ class Lock:
         }
 
 
+class MessageFilter:
+    """Decides which messages of clients viser receives.
+
+    viser lets a client set every attribute of a control, not only its value.
+    """
+
+    controls: Mapping[str, Any] = {}  # viser's handles of controls
+
+    def admits(self, message: Any) -> bool:
+        """Returns whether a message in viser's format is no update, or sets a control to a value that it offers.
+
+        A browser sends no other update.  `{"removed": True}` from another client would remove a control for all.
+        """
+        import msgspec  # a dependency of viser
+
+        try:
+            found = msgspec.msgpack.decode(message)
+            updates = found.get("updates")
+            if updates is None:
+                return True
+            options = getattr(self.controls[found["uuid"]], "options", None)
+            return updates.keys() == {"value"} and (options is None or updates["value"] in tuple(options))
+        except (msgspec.DecodeError, AttributeError, KeyError, TypeError):
+            return False
+
+
 def is_local_host(host: str) -> bool:
     """Returns whether the host is a name or address of this machine that no other machine can reach."""
     name = host.strip("[]").lower()
@@ -151,8 +177,6 @@ def start_server(host: str, port: int, lock: Lock):
         ModelError: the address does not belong to this machine.
     """
     viser = viser_module()
-    from featherlane.apps.viewer.message_filter import MessageFilter
-
     _check_free(host, port)
 
     class Server(viser.ViserServer):

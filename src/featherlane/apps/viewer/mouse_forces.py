@@ -78,8 +78,13 @@ class MouseForces:
         """Removes the spring."""
         self.grabbed = None
 
+    def clear(self) -> None:
+        """Removes all forces."""
+        self.grabbed, self.pushes = None, []
+
     def push(self, world: int, body: int, impulse) -> None:
         """Pushes a body with an impulse (3,) [N s], spread over PUSH_SECONDS."""
+        self.locate(world)
         h = self.model.opt.timestep
         steps = max(1, round(PUSH_SECONDS / h))
         self.pushes.append(Push(world, body, _point(impulse) / (steps * h), steps))

@@ -15,17 +15,11 @@ BURIED = (0.0, 0.0, -1e5)  # m, position of non-finite poses, out of view
 
 
 class Drag(NamedTuple):
-    """The mouse drags an instance, with Ctrl.
+    """The mouse drags an instance, with Ctrl."""
 
-    Attributes:
-        phase: "start", "update" or "end".
-        start: grabbed point, which moves with the instance (3,) [m].
-        end: position of the pointer (3,) [m].
-    """
-
-    phase: str
-    start: tuple[float, float, float]
-    end: tuple[float, float, float]
+    phase: str  # "start", "update" or "end"
+    start: tuple[float, float, float]  # grabbed point, which moves with the instance [m]
+    end: tuple[float, float, float]  # position of the pointer [m]
 
 
 class Node:

@@ -191,7 +191,6 @@ class Page:
         self.source = source
         self.panel: Any = None
         self.picked: tuple[int, int] | None = None
-        self._holding = False
         wait_for_browsers(self.server)
         self.server.scene.reset()
         self._marks = {}
@@ -271,8 +270,8 @@ class Page:
         self._mark_spring()
 
     def _mark_spring(self) -> None:
-        spring = self.source.spring()
-        if spring is None or spring[0] not in self.offsets:
+        spring = self.source.mouse and self.source.mouse.spring()
+        if not spring or spring[0] not in self.offsets:
             if "/hand" in self._marks:
                 self._marks.pop("/hand")[1].remove()
             return
@@ -315,13 +314,16 @@ class Page:
         Raises:
             ModelError: the page does not own the worlds, or the body is fixed.
         """
-        offset = self.offsets.get(world, np.zeros(3))
+        offset, mouse = self.offsets.get(world, np.zeros(3)), self.source.mouse
+        if mouse is None:
+            raise ModelError(
+                "these worlds are simulated by another program and cannot be changed here; "
+                "press Run a copy from here first"
+            )
         if drag.phase == "start":
-            self.source.grab(world, body, np.array(drag.start) - offset)
-            self._holding = True
+            mouse.grab(world, body, np.array(drag.start) - offset)
             self.pick(world, body)
         if drag.phase == "end":
-            self.source.release()
-            self._holding = False
-        elif self._holding:
-            self.source.drag(np.array(drag.end) - offset)
+            mouse.release()
+        else:
+            mouse.move(np.array(drag.end) - offset)

@@ -35,18 +35,13 @@ def world_data(batch: Batch, row: int) -> Data:
 
 @dataclass
 class Quantity:
-    """A plotted quantity.
-
-    Attributes:
-        read: function from a world after `forward` to the values.
-        report: field with the value of the last step, if there is one.
-    """
+    """A plotted quantity."""
 
     name: str
     unit: str
     labels: tuple[str, ...]
-    read: Callable[[Data], np.ndarray]
-    report: str = ""
+    read: Callable[[Data], np.ndarray]  # from a world after `forward` to the values
+    report: str = ""  # field with the value of the last step, if there is one
 
 
 def quantity(model: Model, name: str) -> Quantity:

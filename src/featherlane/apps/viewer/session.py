@@ -7,21 +7,36 @@ changes nothing.
 from __future__ import annotations
 
 import copy
+import io
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane import Batch, MixedBatch, Model
+from featherlane import Batch, MixedBatch, Model, State, state_size
 from featherlane.apps.viewer.edits import Edits
 from featherlane.apps.viewer.failure_replay import Incident, incident_of
-from featherlane.apps.viewer.history import SECONDS, History, Moment, Pull, keep, kept_of, kept_of_world, pulled_step
+from featherlane.apps.viewer.history import (
+    FRAME,
+    SECONDS,
+    History,
+    Moment,
+    Pull,
+    keep,
+    kept_of,
+    kept_of_world,
+    pulled_step,
+)
 from featherlane.apps.viewer.mouse_forces import MouseForces
 from featherlane.apps.viewer.source import BAD
 from featherlane.errors import ModelError, near
-from featherlane.extension import bounded, whole_argument
+from featherlane.extension import bounded, read_arrays, whole_argument
 
+BITS = int(State.INTEGRATION)  # of a saved state
+HEADER = 4096  # largest size of an array in a file without its values [bytes]
+REFUSAL = "not a saved state"
 MOST_INCIDENTS = 16
 CONTACT_MODELS = ("convex", "coulomb", "lcp")  # of a comparison
 PIECE = 32  # most steps between two moments of the history
@@ -161,7 +176,7 @@ class Session(Edits):
         return self.clock
 
     def detach(self) -> None:
-        self.release()
+        self.mouse.release()
 
     def _step(self, n: int, moment: Moment) -> None:
         if not self.mouse:
@@ -240,11 +255,10 @@ class Session(Edits):
         if len(self.history):
             self.history.add(self._moment())
         self._fresh = True
-        self.release()
-        self.mouse.pushes.clear()
+        self.mouse.clear()
 
     def pose(self, joints: Sequence[int] | np.ndarray, values: Sequence[float], worlds: Sequence[int] | None) -> None:
-        """Sets positions of hinges and slides, at zero velocity; the history keeps the state before.
+        """Sets positions of hinges and slides, at zero velocity; while the clock stands, the past is kept.
 
         Args:
             joints: (k,) numbers of the joints.
@@ -256,7 +270,9 @@ class Session(Edits):
         """
         for value in values:
             bounded("joint position", value)
-        if not self._fresh or self.position is not None:
+        if self.running and self.position is None:
+            self._fresh = True  # a dragged slider sets many states; each piece of steps starts with a stored one
+        elif not self._fresh or self.position is not None:
             self.jump()
         rows = slice(None) if worlds is None else list(worlds)
         for joint, value in zip(joints, values, strict=True):
@@ -279,23 +295,44 @@ class Session(Edits):
         self.jump()
         keep(self.batch, self.bookmarks[name].kept)
 
-    # ---- mouse -------------------------------------------------------------------------------------------------------
-    def grab(self, world: int, body: int, point) -> None:
-        self.mouse.grab(world, body, point)
+    def written(self) -> bytes:
+        """Returns the present state as the content of a .npz file.
 
-    def drag(self, target) -> None:
-        self.mouse.move(target)
+        It holds the vector of `fl.get_state` (`state`, bitwise exact), which `fl.set_state` accepts, and the arrays of
+        a recording with one frame, which `featherlane view` plays.
+        """
+        batch, out = self.batch, io.BytesIO()
+        held: dict[str, Any] = {name: getattr(batch, name)[:, None] for name in FRAME}
+        held |= {"status": np.stack(list(batch.status.values()), 1)[:, None], "status_names": list(batch.status)}
+        held |= {"state": batch.get_state(BITS), "state_bits": BITS, "model": self.model.source}
+        np.savez_compressed(out, timestep=self.timestep, **held)
+        return out.getvalue()
 
-    def release(self) -> None:
-        self.mouse.release()
+    def take_up(self, content: bytes, source: str = "file") -> None:
+        """Sets the state in a file; the history keeps the state before.
 
-    def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
-        return self.mouse.spring()
+        Args:
+            content: content of the file; the state of one world is copied to all worlds.
+            source: name of the file in error messages.
 
-    def push(self, world: int, body: int, impulse) -> None:
-        """Pushes a body with an impulse (3,) [N s]."""
-        self.locate(world)
-        self.mouse.push(world, body, impulse)
+        Raises:
+            ModelError: the file is not a bookmark, or it is of another model or number of worlds.
+        """
+        bits = read_arrays(io.BytesIO(content), source, REFUSAL, {"state_bits": HEADER})["state_bits"]
+        if bits.shape != () or bits.dtype.kind not in "iu":
+            got = f"{bits.dtype} {bits.shape}"
+            raise ModelError(f"{source}: not a saved state: state_bits is {got}, allowed is an integer")
+        bits, n = int(bits), self.nworld
+        size = state_size(self.model, bits)
+        state = read_arrays(io.BytesIO(content), source, REFUSAL, {"state": HEADER + 8 * n * size})["state"]
+        shapes = dict.fromkeys(((n, size), (1, size)))
+        if state.shape not in shapes:
+            allowed = " and ".join(map(str, shapes))
+            raise ModelError(f"{source}: got states of shape {state.shape}, allowed for this model: {allowed}")
+        if state.dtype.kind != "f" or not np.isfinite(state).all():
+            raise ModelError(f"{source}: got states that are not finite numbers")
+        self.jump()
+        self.batch.set_state(state, bits)
 
     # ---- failures ----------------------------------------------------------------------------------------------------
     def _look_for_bad(self, before: np.ndarray) -> None:

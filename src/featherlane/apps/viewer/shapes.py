@@ -23,17 +23,11 @@ CREASE = np.cos(np.radians(40.0))  # triangles at a larger angle to the mean nor
 
 
 class Mesh(NamedTuple):
-    """A triangle mesh.
+    """A triangle mesh."""
 
-    Attributes:
-        vertices: (V, 3) float32 [m].
-        faces: (F, 3) uint32, counterclockwise seen from outside.
-        uv: (V, 2) float32, texture coordinates, to the right and down from the upper left corner, or None.
-    """
-
-    vertices: np.ndarray
-    faces: np.ndarray
-    uv: np.ndarray | None = None
+    vertices: np.ndarray  # (V, 3) float32 [m]
+    faces: np.ndarray  # (F, 3) uint32, counterclockwise seen from outside
+    uv: np.ndarray | None = None  # (V, 2) float32, texture coordinates, right and down from the upper left corner
 
 
 def join_meshes(parts: Sequence[Mesh]) -> Mesh:

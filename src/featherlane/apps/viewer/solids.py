@@ -27,23 +27,14 @@ DIFFERING = {"dataid": "variant", "matid": "material"}
 
 
 class Kind(NamedTuple):
-    """Key of the solids that one node of the page can draw.
+    """Key of the solids that one node of the page can draw."""
 
-    Attributes:
-        mesh: name of the triangles.
-        fixed: whether it is static.
-        clear: whether it is transparent.
-        look: its surface if it has a texture, else the plain one.
-        rgba: its colour if it has a texture, else none.
-        repeat: number of repetitions of the texture.
-    """
-
-    mesh: Hashable
-    fixed: bool
-    clear: bool
-    look: Look = PLAIN
-    rgba: tuple[float, ...] = ()
-    repeat: tuple[float, float] = (1.0, 1.0)
+    mesh: Hashable  # name of the triangles
+    fixed: bool  # whether it is static
+    clear: bool  # whether it is transparent
+    look: Look = PLAIN  # its surface if it has a texture
+    rgba: tuple[float, ...] = ()  # its colour if it has a texture
+    repeat: tuple[float, float] = (1.0, 1.0)  # of the texture
 
 
 class Solids:

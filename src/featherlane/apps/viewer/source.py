@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from featherlane import Batch, MixedBatch, Model
-from featherlane.errors import ModelError
 from featherlane.extension import bounded, whole_argument
 
 BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
@@ -18,24 +17,16 @@ SPEEDS = (0.01, 10.0)
 
 
 class Source(ABC):
-    """The worlds that a page shows.
+    """The worlds that a page shows."""
 
-    Attributes:
-        batch: the worlds to draw; models of a `MixedBatch` differ in options only.
-        labels: a label for each world, or none.
-        choices, choice: labels of the groups of worlds that can be shown, if there are several, and the shown one.
-        reported: whether steps of these worlds set solver reports.
-        drawn: numbers of the drawn worlds.
-        file: the `ModelFile` that the page loads again after a change, if there is one.
-    """
-
-    batch: Batch | MixedBatch
-    labels: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
-    choice = 0
-    reported = True
-    drawn: np.ndarray
-    file: Any = None
+    batch: Batch | MixedBatch  # the worlds to draw; models of a `MixedBatch` differ in options only
+    labels: tuple[str, ...] = ()  # one for each world, or none
+    choices: tuple[str, ...] = ()  # labels of the groups of worlds that can be shown, if there are several
+    choice = 0  # the shown group
+    reported = True  # whether steps of these worlds set solver reports
+    drawn: np.ndarray  # numbers of the drawn worlds
+    file: Any = None  # the `ModelFile` that the page loads again after a change, if there is one
+    mouse: Any = None  # the `MouseForces` on worlds that the page owns
 
     @property
     def model(self) -> Model:
@@ -93,26 +84,6 @@ class Source(ABC):
 
     def pause(self) -> None:  # noqa: B027
         """Stops the clock, if there is one."""
-
-    def grab(self, world: int, body: int, point) -> None:
-        """Attaches the spring of the mouse to a body.
-
-        Raises:
-            ModelError: the page does not own the worlds, or the body does not move.
-        """
-        raise ModelError(
-            "these worlds are simulated by another program and cannot be changed here; press Run a copy from here first"
-        )
-
-    def drag(self, target) -> None:  # noqa: B027
-        """Pulls the held body to a point [m]."""
-
-    def release(self) -> None:  # noqa: B027
-        """Releases the held body."""
-
-    def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
-        """Returns the spring if there is one: its world, the held point and its target."""
-        return None
 
 
 class Clock(Source):

@@ -26,7 +26,7 @@ def forces(controls: Controls) -> None:
     def push(direction: str) -> None:
         impulse = float(controls.handles["impulse"].value) * np.array(DIRECTIONS[direction], float)
         for world in range(len(session.labels)) or (controls.world(),):
-            session.push(world, controls.body(), impulse)
+            session.mouse.push(world, controls.body(), impulse)
 
     with controls.folder("Forces"):
         Prose(gui, "Click a body to select it. Ctrl and drag pulls it with a spring.")

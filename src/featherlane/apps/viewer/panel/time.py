@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from featherlane.apps.viewer.bookmark import take_up, written
 from featherlane.apps.viewer.markup import Prose, labels
 from featherlane.apps.viewer.panel.controls import Controls, change
 from featherlane.apps.viewer.session import Session
@@ -102,7 +101,7 @@ def _bookmarks(controls: Controls, source: Session) -> None:
 
     def save() -> None:
         name = f"state-{source.batch.time[0]:.3f}.npz"
-        controls.server.send_file_download(name, written(source), save_immediately=True)
+        controls.server.send_file_download(name, source.written(), save_immediately=True)
 
     with controls.folder("Bookmarks"):
         controls.button("bookmark", "Bookmark this state", bookmark)
@@ -110,5 +109,5 @@ def _bookmarks(controls: Controls, source: Session) -> None:
         controls.button("recall", "Go to the bookmark", lambda: source.recall(marks.value))
         controls.button("save", "Save this state to a file", save, "An .npz file for fl.set_state")
         upload = controls.gui.add_upload_button("Load a saved state", mime_type=".npz")
-        loaded = lambda file: take_up(source, file.content, file.name)  # noqa: E731
-        upload.on_upload(lambda event: controls.post(lambda: loaded(event.target.value)))
+        loaded = lambda file: controls.post(lambda: source.take_up(file.content, file.name))  # noqa: E731
+        upload.on_upload(lambda event: loaded(event.target.value))
