@@ -19,7 +19,7 @@ import pytest
 import featherlane as fl
 
 pytest.importorskip("viser")
-from featherlane.apps.viewer.view import view_error
+from featherlane.apps.viewer.view import open_page
 
 sync_api = pytest.importorskip("playwright.sync_api")
 image = pytest.importorskip("PIL.Image")
@@ -311,7 +311,7 @@ def test_names_of_a_model_are_shown_as_text(served, visit):
 
 def test_unsupported_features_are_shown_as_text(visit):
     error = fl.UnsupportedFeatureError([HOSTILE + "flex", HOSTILE + "plugin"], HOSTILE + "model")
-    with view_error(error, port=0) as view:
+    with open_page(error, 0) as view:
         here = visit(view)
         here.until(lambda: HOSTILE + "plugin" in here.tab.inner_text("body"))
         assert here.tab.evaluate("window.hacked === undefined")

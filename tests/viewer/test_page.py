@@ -335,7 +335,7 @@ def test_a_non_finite_world_is_marked_and_replayed(opened, monkeypatch):
     settled(page)
     assert (
         page.source.bad_worlds == [1]
-        and page.server.scene.get_handle_by_name("/bad/1")
+        and page.server.scene.get_handle_by_name("/page/bad/1")
         and "1" in page.panel.drawn.bad.content
     )
     assert page.panel.handles["incident"].options == ("1",)
@@ -523,5 +523,5 @@ def test_unsupported_features_are_listed_on_a_page():
     error = fl.UnsupportedFeatureError(["flex 'cl`oth': deformable body", "plugin 'x'"], "<b>m.xml")
     text = markup(*view_module.explanation(error))
     assert "<code>flex &#x27;cl`oth&#x27;: deformable body</code>" in text and "&lt;b&gt;m.xml cannot be shown" in text
-    with view_module.view_error(error, port=0) as view:
+    with view_module.open_page(error, 0) as view:
         assert view.page is None and view.url

@@ -364,7 +364,7 @@ def test_drags_report_world_and_body(server):
     model = fl.bundled("quadruped")
     batch = fl.Batch(model, 6)
     scene, told = shown(server, model, batch, [1, 3, 5], 6), []
-    scene.draggable.append(lambda world, body, drag: told.append((world, body, drag)))
+    scene.held = lambda world, body, drag: told.append((world, body, drag))
     offsets = scene.spread([1, 3, 5])
     frame = Frame.of(batch, [1, 3, 5])
     foot = model.body("foot_fl").id if "foot_fl" in model.names("body") else model.nbody - 1

@@ -14,12 +14,7 @@ FREE, TRACK = "free", "follow the selected body"
 
 
 class Cameras:
-    """The cameras of a page.
-
-    Attributes:
-        choices: names of the choices: free, following the selected body, and the model's cameras.
-        choice: the present one.
-    """
+    """The cameras of a page."""
 
     def __init__(self, server, model: Model):
         self.server, self.model, self.choice = server, model, FREE

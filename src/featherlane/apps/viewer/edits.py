@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +15,9 @@ from featherlane.extension import bounded
 
 
 class Edits(Clock):
-    """Worlds whose models and controls can be edited.
+    """Worlds whose models and controls can be edited."""
 
-    Attributes:
-        epoch: number of model edits so far.
-    """
-
-    epoch = 0
+    epoch = 0  # number of model edits so far
 
     @property
     def timestep(self) -> float:
@@ -74,13 +71,8 @@ class Edits(Clock):
         bounded(f"body {name}: mass", mass, 0.0, above=True)
         if not old > 0.0:
             raise ModelError(f"body {name}: its mass is 0 and cannot be scaled")
-        factor = mass / old
-
-        def scale(rows: np.ndarray) -> None:
-            rows[:, body] *= factor
-
         for field in ("body_mass", "body_inertia"):
-            self._edit(field, worlds, scale)
+            self._edit(field, worlds, body, lambda values: values * (mass / old))
         if worlds is None:
             for model in self.batch.models:
                 set_const(model)
@@ -104,10 +96,7 @@ class Edits(Clock):
         if not len(geoms):
             raise ModelError(f"body {name}: it has no geoms, so it has no friction")
 
-        def slide(rows: np.ndarray) -> None:
-            rows[:, geoms, 0] = friction
-
-        self._edit("geom_friction", worlds, slide)
+        self._edit("geom_friction", worlds, (geoms, 0), lambda values: friction)
         self.epoch += 1
 
     def _geoms(self, body: int) -> np.ndarray:
@@ -118,15 +107,16 @@ class Edits(Clock):
         rows = group.expanded(name)
         return getattr(group.model, name) if rows is None else rows[row]
 
-    def _edit(self, name: str, worlds: Sequence[int] | None, edit: Callable[[np.ndarray], None]) -> None:
-        """Changes a field of the model in some worlds, or in all; `edit` receives rows of worlds."""
+    def _edit(self, name: str, worlds: Sequence[int] | None, at: Any, edit: Callable[[Any], Any]) -> None:
+        """Changes the elements `at` of a field of the model in some worlds, or in all."""
         if worlds is not None:
-            rows, ids = self.batch.expand(name), list(worlds)
-            changed = rows[ids]
-            edit(changed)
-            rows[ids] = changed
-            return
-        for group in self.batch.groups:
-            edit(getattr(group.model, name)[None])
-            if (own := group.expanded(name)) is not None:
-                edit(own)
+            owners = [(self.batch.expand(name), worlds)]
+        else:
+            shared = [(getattr(group.model, name)[None], (0,)) for group in self.batch.groups]
+            own = [(group.expanded(name), range(group.nworld)) for group in self.batch.groups]
+            owners = shared + [(rows, ids) for rows, ids in own if rows is not None]
+        for rows, ids in owners:
+            for world in ids:
+                row = rows[world]
+                row[at] = edit(row[at])
+                rows[world] = row

@@ -16,6 +16,7 @@ import numpy as np
 
 from featherlane import Batch
 from featherlane.apps.viewer.cameras import Cameras
+from featherlane.apps.viewer.drawings import Drawings
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.markup import plain
 from featherlane.apps.viewer.node import Drag
@@ -31,7 +32,6 @@ PANEL_RATE = 8.0  # most updates of numbers and plots per second
 IDLE = 0.1  # interval between checks for visitors [s]
 NOTICE = 8.0  # time that a notification stays [s]
 MARKS = 64  # most labels of bad worlds
-ORANGE = (255, 150, 0)
 
 
 class Page:
@@ -41,22 +41,19 @@ class Page:
         worker: the page's thread, which creates the page and calls all of its methods except `do` and `ask`.
         source: the worlds: a session, a watch or a playback.
         drawn: number of drawn worlds, the first; None for up to 64.
-
-    Attributes:
-        source: the source that is shown now.
-        picked: the last clicked world and body.
-        worlds: numbers of the drawn worlds.
-        offsets: where the origin of each of them is drawn, (3,) [m].
-        message: the last error message.
     """
+
+    picked: tuple[int, int] | None  # the last clicked world and body
+    worlds: np.ndarray  # numbers of the drawn worlds
+    offsets: dict[int, np.ndarray]  # where the origin of each of them is drawn, (3,) [m]
 
     def __init__(self, worker: Worker, server, source: Source, drawn: int | None = None):
         self.worker, self.server = worker, server
-        self.message = ""
+        self.message = ""  # the last error message
         self.frames = 0
         self._stack: list[Source] = []
         self._dirty, self._panel_due, self._watched = True, 0.0, False
-        self._marks: dict[str, Any] = {}
+        self._marks, self._labels = Drawings("page"), {}
         self._open(source, drawn)
         server.scene.on_click()(lambda event: self.do(lambda: self.pick_along(event.ray_origin, event.ray_direction)))
 
@@ -188,15 +185,12 @@ class Page:
 
     def _open(self, source: Source, drawn: int | None) -> None:
         """Builds scene and panel for some worlds."""
-        self.source = source
-        self.panel: Any = None
-        self.picked: tuple[int, int] | None = None
+        self.source, self.panel, self.picked = source, None, None
         wait_for_browsers(self.server)
         self.server.scene.reset()
-        self._marks = {}
-        self.scene = Scene(self.server, source.model, source.nworld)
+        held = lambda *drag: self.do(lambda: self.drag(*drag))  # noqa: E731
+        self.scene = Scene(self.server, source.model, source.nworld, held)
         self.cameras = Cameras(self.server, source.model)
-        self.scene.draggable.append(lambda *held: self.do(lambda: self.drag(*held)))
         self.draw_first(min(source.nworld, DRAWN if drawn is None else drawn))
         self.panel = Panel(self)
         self.draw()
@@ -245,41 +239,28 @@ class Page:
 
     def _drawn_rows(self) -> Iterator[tuple[int, Batch, np.ndarray]]:
         """Yields batches with drawn worlds: the number of the first world, the batch, its rows."""
-        first = 0
-        for batch in self.source.batch.groups:
+        for first, batch in zip(self.source.batch.starts.tolist(), self.source.batch.groups, strict=False):
             rows = self.worlds[(self.worlds >= first) & (self.worlds < first + batch.nworld)] - first
             if len(rows):
                 yield first, batch, rows
-            first += batch.nworld
 
     def _mark(self) -> None:
         """Draws labels of worlds, and the spring of the mouse."""
-        labels: dict[str, tuple[str, np.ndarray]] = {}
         height = float(self.scene.extents[2]) / 2 + float(self.scene.centre[2])
         bad = [w for w in self.source.bad_worlds if w in self.offsets][:MARKS]
-        for world in bad:
-            labels[f"/bad/{world}"] = (f"world {world}: non-finite values", self.offsets[world] + (0, 0, height))
-        for world, label in enumerate(self.source.labels):
-            if world in self.offsets:
-                labels[f"/label/{world}"] = (label, self.offsets[world] + (0, 0, 1.3 * height))
-        for name in self._marks.keys() - labels.keys() - {"/hand"}:
-            self._marks.pop(name)[1].remove()
-        for name, (text, at) in labels.items():
-            if name not in self._marks or not np.array_equal(self._marks[name][0], at):
-                self._marks[name] = (at, self.server.scene.add_label(name, text, position=tuple(at)))
-        self._mark_spring()
-
-    def _mark_spring(self) -> None:
+        labels = {f"bad/{w}": (f"world {w}: non-finite values", (0, 0, height), w) for w in bad}
+        labels |= {f"label/{w}": (text, (0, 0, 1.3 * height), w) for w, text in enumerate(self.source.labels)}
+        if labels != self._labels:
+            self._marks.clear()
+            for name, (text, at, world) in labels.items():
+                self._marks.text(name, text, at, world=world)
+            self._labels = labels
         spring = self.source.mouse and self.source.mouse.spring()
-        if not spring or spring[0] not in self.offsets:
-            if "/hand" in self._marks:
-                self._marks.pop("/hand")[1].remove()
-            return
-        world, held, target = spring
-        points = (np.stack([held, target]) + self.offsets[world])[None].astype(np.float32)
-        thickness = float(self.scene.extents.max()) / 150
-        handle = self.server.scene.add_line_segments("/hand", points, ORANGE, thickness=thickness)
-        self._marks["/hand"] = (None, handle)
+        self._marks.clear("spring")
+        if spring:
+            world, held, target = spring
+            self._marks.line("spring", [held, target], radius=float(self.scene.extents.max()) / 300, world=world)
+        self._marks.show(self)
 
     # ---- mouse -------------------------------------------------------------------------------------------------------
     def pick(self, world: int, body: int) -> None:

@@ -26,24 +26,20 @@ class Playback(Clock):
             `mocap_quat` and `status`.
         source: name of the frames in error messages.
 
-    Attributes:
-        position: number of the present frame.
-
     Raises:
         ModelError: frames are missing, or do not fit this model.
     """
+
+    reported = False
+    batch: Batch
+    position: int  # number of the present frame
 
     def __init__(self, model: Model, frames: Mapping[str, np.ndarray], source: str = "recording"):
         super().__init__()
         self.frames = _checked(model, frames, source)
         nworld, self.nframe = self.frames["time"].shape
         self.batch = Batch(model, nworld, nthread=1)
-        self.position = 0
-        self._clock = float(self.times[0])
         self.seek(0)
-
-    reported = False
-    batch: Batch
 
     @property
     def times(self) -> np.ndarray:

@@ -33,19 +33,17 @@ UP, SUNWARDS = (0.0, 0.0, 1.0), (-1.0, -2.0, 4.0)
 class Scene:
     """Draws worlds of a model on a page.
 
-    Attributes:
-        layers: layers by name with their groups; empty if a layer has no groups.
-        draggable: functions that are called with the world's number, the body and a `Drag` while a visitor drags the
-            body with the mouse and Ctrl.
-        centre, extents: centre of the model in qpos0, and side lengths of its bounding box (3,) [m].
+    Args:
+        held: called with the world's number, the body and a `Drag` while a visitor drags the body with Ctrl.
 
     Raises:
         ModelError: nworld below 1.
     """
 
-    def __init__(self, server, model: Model, nworld: int = 1):
+    def __init__(self, server, model: Model, nworld: int = 1, held: Callable[[int, int, Drag], Any] | None = None):
         self.server, self.model, self.nworld = server, model, whole_argument("nworld", nworld, 1)
-        self.draggable: list[Callable[[int, int, Drag], Any]] = []
+        self.held = held
+        # centre of the model in qpos0, and side lengths of its bounding box (3,) [m]
         self.centre, self.extents = _bounds(model)
         self._middle, moving = _bounds(model, moving=True)
         self._frame: Frame | None = None
@@ -63,6 +61,7 @@ class Scene:
         grouped = {name: layer.groups for name, layer in self._solids.items()}
         grouped[GEOMS] = tuple(sorted({*grouped[GEOMS], *self._ground.planes}))
         grouped["tendons"] = tuple(np.unique(group[colours[:, 3] > 0]).tolist())
+        # by name; empty for a layer without groups
         self.layers: dict[str, tuple[int, ...]] = {name: groups for name, groups in grouped.items() if groups}
         self.layers |= dict.fromkeys([*(MARKS.keys() - grouped.keys()), "islands", "sleep", "glass"], ())
         self.layers = {name: self.layers[name] for name in LAYERS if name in self.layers}
@@ -175,9 +174,8 @@ class Scene:
         self.server.initial_camera.look_at = tuple(middle)
 
     def _held(self, place: int, body: int, drag: Drag) -> None:
-        if self._frame is not None and place < len(self._frame.worlds):
-            for callback in list(self.draggable):
-                callback(int(self._frame.worlds[place]), body, drag)
+        if self.held is not None and self._frame is not None and place < len(self._frame.worlds):
+            self.held(int(self._frame.worlds[place]), body, drag)
 
 
 def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]:

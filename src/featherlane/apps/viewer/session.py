@@ -52,12 +52,6 @@ class Session(Edits):
         batch: the worlds, which the session owns with their models.
         labels: a label for each world, or none.
         seconds: length of the history on the session's clock [s].
-
-    Attributes:
-        mouse: forces that the mouse applies to worlds.
-        clock: time that the session has run [s]; a reset does not set it back.
-        history: the last seconds; `position` is the present place in it, None at its end.
-        incidents: failures of worlds, ready for replay; the first of each world, 16 at most.
     """
 
     def __init__(self, batch: Batch | MixedBatch, labels: tuple[str, ...] = (), seconds: float = SECONDS):
@@ -65,10 +59,10 @@ class Session(Edits):
         self.batch, self.labels = batch, labels
         batch.mute()  # failures are reported in the page
         self.mouse = MouseForces(self.model, self.locate)
-        self.clock = 0.0
+        self.clock = 0.0  # time that the session has run [s]; a reset does not set it back
         self.history = History(seconds)
-        self.position: tuple[int, int] | None = None
-        self.incidents: list[Incident] = []
+        self.position: tuple[int, int] | None = None  # place in the history, moment and step; None at its end
+        self.incidents: list[Incident] = []  # failures of worlds; the first of each world, 16 at most
         self.bookmarks: dict[str, Moment] = {}
         self._debt, self._cost, self._fresh = 0.0, 0.0, False
 

@@ -87,15 +87,11 @@ class Source(ABC):
 
 
 class Clock(Source):
-    """Worlds that run in proportion to the wall-clock time.
-
-    Attributes:
-        running, speed: whether the clock runs, and how fast (1: real time).
-        pace: measured speed: simulated time per wall-clock time.
-    """
+    """Worlds that run in proportion to the wall-clock time."""
 
     def __init__(self) -> None:
-        self.running, self.speed, self.pace = False, 1.0, 0.0
+        self.running, self.speed = False, 1.0  # whether the clock runs, and how fast (1: real time)
+        self.pace = 0.0  # measured: simulated time per wall-clock time
         self._last: float | None = None
 
     def elapsed(self, now: float | None) -> float | None:

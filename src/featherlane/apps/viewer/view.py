@@ -239,36 +239,21 @@ def open_page(
     paused: bool = False,
     browser: bool = False,
 ) -> View:
-    """Opens a page for a session, a watch or a playback; arguments and errors are those of `view`."""
+    """Opens a page for a session, a watch or a playback; arguments and errors are those of `view`.
+
+    The page of a `FeatherlaneError` explains why a model cannot be shown: its unsupported features and their elements.
+    """
     opened = _served(host, port, token)
     try:
-        if not paused:
-            source.run()
-        opened.show(source, worlds)
+        if isinstance(source, FeatherlaneError):
+            opened.worker.ask(lambda: Prose(opened.server.gui, *explanation(source)))
+        else:
+            if not paused:
+                source.run()
+            opened.show(source, worlds)
     except BaseException:
         opened.close()
         raise
-    if browser:
-        opened.open_browser()
-    return opened
-
-
-def view_error(
-    error: FeatherlaneError,
-    *,
-    port: int | None = None,
-    host: str = HOST,
-    token: str | Literal[False] | None = None,
-    browser: bool = False,
-) -> View:
-    """Opens a page that explains why a model cannot be shown: its unsupported features and their elements.
-
-    Args:
-        error: error that loading the model raised.
-        port, host, token, browser: as in `view`.
-    """
-    opened = _served(host, port, token)
-    opened.worker.ask(lambda: Prose(opened.server.gui, *explanation(error)))
     if browser:
         opened.open_browser()
     return opened

@@ -31,14 +31,9 @@ class Watch(Source):
     Args:
         worlds: the worlds.
         choice: the shown group of a `MixedBatch`.
-
-    Attributes:
-        batch: copies for drawing, with a copy of the model.
-        drawn: array of the worlds that are copied if not all fit.
-        rate: most copies per second.
     """
 
-    batch: Batch
+    batch: Batch  # copies for drawing, with a copy of the model
 
     def __init__(self, worlds: Batch | MixedBatch | Data, choice: int = 0):
         self.worlds, self.choice = worlds, choice
@@ -49,8 +44,8 @@ class Watch(Source):
         model, n = copy.deepcopy(source.model), source.nworld
         self.batch = Batch(model, n, nthread=1, dtype=source.dtype, given_contacts=source.ngiven)
         self.batch.mute()
-        self.drawn = np.arange(self.nworld)
-        self.rate = RATE
+        self.drawn = np.arange(self.nworld)  # if not all worlds fit, these are copied
+        self.rate = RATE  # most copies per second
         self._latest: tuple[np.ndarray | None, dict[str, np.ndarray]] | None = None
         self._next = self._called = self._model_seen = 0.0
         self._look()

@@ -22,13 +22,10 @@ SECONDS = 1.0  # longest wait for all browsers together; slower ones may log err
 
 
 class Worker:
-    """A thread that runs jobs in order, until `end`.
-
-    Attributes:
-        turn: runs in the thread before it waits for jobs; returns the longest wait [s], None for no limit.
-    """
+    """A thread that runs jobs in order, until `end`."""
 
     def __init__(self):
+        # runs before the thread waits for jobs; returns the longest wait [s], None for no limit
         self.turn: Callable[[], float | None] = lambda: None
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue]] = queue.SimpleQueue()
         self._ended = False

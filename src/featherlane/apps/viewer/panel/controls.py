@@ -12,12 +12,7 @@ ALL, PICKED = "all worlds", "the selected world"
 
 
 class Controls:
-    """Creates the controls of a page and stores them by name.
-
-    Attributes:
-        page, server, gui, source, model: objects that the folders use.
-        handles: name -> handle of the server.
-    """
+    """Creates the controls of a page and stores them by name."""
 
     def __init__(self, page: Any):
         self.page, self.server, self.source = page, page.server, page.source

@@ -23,11 +23,7 @@ from featherlane.enums import HINGE, SLIDE
 
 
 class Panel(Controls):
-    """Creates the controls of a page for the shown worlds.
-
-    Attributes:
-        drawn, plots, inspector: folders whose contents change with time.
-    """
+    """Creates the controls of a page for the shown worlds."""
 
     def __init__(self, page: Any):
         super().__init__(page)
