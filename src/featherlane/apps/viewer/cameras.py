@@ -37,13 +37,7 @@ class Cameras:
                 self._look(client, *self._before.pop(number))
 
     def move(self, frame: Frame, place: int, body: int, offset: np.ndarray) -> None:
-        """Moves the visitors' cameras.
-
-        Args:
-            place: index of the selected world in the frame.
-            body: the selected body.
-            offset: drawn origin of the world (3,) [m].
-        """
+        """Moves the visitors' cameras; the selected world has this place in the frame and is drawn at `offset` [m]."""
         if self.choice == FREE:
             return
         clients = list(self.server.get_clients().values())

@@ -30,11 +30,7 @@ class Edits(Clock):
         self.batch.ctrl[slice(None) if worlds is None else list(worlds), actuator] = value
 
     def set_option(self, name: str, value) -> None:
-        """Sets an option of all worlds.
-
-        Raises:
-            ModelError: the option does not exist, the value is invalid, or it conflicts with other options.
-        """
+        """Sets an option of all worlds, or of none if one of them refuses it."""
         known = [option for option in dir(self.model.opt) if not option.startswith("_")]
         if name not in known:
             raise ModelError(f"unknown option {name!r}{near(name, known)}")
@@ -61,11 +57,7 @@ class Edits(Clock):
         return float(self._field("body_mass", world)[body])
 
     def set_mass(self, body: int, mass: float, worlds: Sequence[int] | None = None) -> None:
-        """Sets the mass [kg] of a body in some worlds, or in all; its inertia scales with the mass (density changes).
-
-        Raises:
-            ModelError: the mass is not positive, or the body has no mass.
-        """
+        """Sets the mass [kg] of a body in some worlds, or in all; the inertia scales with it (density changes)."""
         old = self.mass(body, 0 if worlds is None else worlds[0])
         name = self.model.names("body")[body] or body
         bounded(f"body {name}: mass", mass, 0.0, above=True)
@@ -86,11 +78,7 @@ class Edits(Clock):
         return float(self._field("geom_friction", world)[geoms[0], 0]) if len(geoms) else None
 
     def set_friction(self, body: int, friction: float, worlds: Sequence[int] | None = None) -> None:
-        """Sets the sliding friction coefficient of all geoms of a body in some worlds, or in all.
-
-        Raises:
-            ModelError: the coefficient is negative, or the body has no geoms.
-        """
+        """Sets the sliding friction coefficient of all geoms of a body in some worlds, or in all."""
         geoms, name = self._geoms(body), self.model.names("body")[body] or body
         bounded(f"body {name}: friction", friction, 0.0)
         if not len(geoms):

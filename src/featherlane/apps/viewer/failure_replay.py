@@ -56,11 +56,7 @@ def frames_of(failure: fl.results.Failure) -> dict[str, np.ndarray]:
 
 
 def incident_of(batch: Batch | MixedBatch, world: int, history: History, epoch: int) -> Incident:
-    """Collects the history of a world that failed in the newest moment.
-
-    Args:
-        epoch: number of model edits so far; moments before the last edit are left out.
-    """
+    """Collects the history of a world that failed in the newest moment, after the last edit of the model (`epoch`)."""
     newest = history[-1]
     moments = [moment for moment in history.since(newest.clock - SECONDS) if moment.epoch == epoch and moment.steps]
     pieces: list[Moment] = []

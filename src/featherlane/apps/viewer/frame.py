@@ -98,16 +98,11 @@ class Frame:
         layers: Iterable[str] = (),
         fields: Iterable[str] = (),
     ) -> Frame:
-        """Computes the frame of the present states of some worlds, which do not change.
+        """Computes the frame of the present states of some worlds, or of all; the worlds do not change.
 
         Args:
-            worlds: numbers of the worlds; None for all worlds.
             layers: names of the drawn layers (`LAYERS`); data for other layers is not computed.
             fields: further fields, of `KINEMATIC`.
-
-        Raises:
-            ModelError: a world does not exist, or a layer is unknown.
-            RuntimeError: another thread is executing a call of the batch.
         """
         needs = {need for layer in layers for need in LAYERS[one_of("layers", layer, LAYERS)]} | {*fields}
         chosen = np.arange(batch.nworld) if worlds is None else np.asarray(worlds, int)

@@ -16,11 +16,7 @@ TILES = 400  # most repetitions of a texture on an infinite plane; beyond this i
 
 
 class Ground:
-    """The level planes of a model.
-
-    Args:
-        extent: size of the model on the planes [m].
-    """
+    """The level planes of a model, whose size on the planes is `extent` [m]."""
 
     def __init__(self, server, model: Model, looks: Looks, extent: float):
         self.server, self.looks, self.extent = server, looks, extent

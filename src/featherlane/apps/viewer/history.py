@@ -49,12 +49,7 @@ class Moment:
 
 
 class History:
-    """Moments, oldest first; those older than `seconds` or beyond `most_bytes` are discarded.
-
-    Args:
-        seconds: longest age on the session's clock.
-        most_bytes: limit for the size of all states.
-    """
+    """Moments, oldest first; those older than `seconds` on the session's clock or beyond `most_bytes` are discarded."""
 
     def __init__(self, seconds: float = SECONDS, most_bytes: int = MOST_BYTES):
         self.seconds, self.most_bytes = seconds, most_bytes

@@ -61,11 +61,7 @@ def at_body(data: Data, kind: str, body: int) -> np.ndarray:
 
 
 def lines(data: Data, kind: str, element: int) -> list[Line]:
-    """Returns label and text of each line about an element of a world; a text without a label is a finding.
-
-    Args:
-        data: the world after `forward`.
-    """
+    """Returns label and text of lines about an element of a world after `forward`; a finding has no label."""
     if kind == "contact":
         return list(_contact(data, element)) if element < len(data.contact) else [("", "this contact is open")]
     return [*_findings(data, kind, element), *_values(data, kind, element)]

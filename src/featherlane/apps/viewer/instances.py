@@ -39,11 +39,7 @@ class Solid(NamedTuple):
 
 
 class Carried:
-    """Computes the poses of many solids at once from the poses of their bodies.
-
-    Args:
-        groups: lists of solids; `poses` yields one result for each list.
-    """
+    """Computes the poses of many solids at once from those of their bodies; `poses` yields a result for each list."""
 
     def __init__(self, groups: Sequence[Sequence[Solid]]):
         solids = [solid for group in groups for solid in group]
@@ -78,11 +74,7 @@ def hues(islands: np.ndarray) -> np.ndarray:
 
 
 def paint(model: Model, frame: Frame, sleep: bool, islands: bool) -> Paint | None:
-    """Computes the colours of bodies in a frame, None if none is painted.
-
-    Args:
-        islands: whether to paint islands; sleeping trees are grey in either case.
-    """
+    """Computes the colours of bodies in a frame, None if none is painted; sleeping trees are grey on islands, too."""
     tree, shape = model.body_treeid, frame.pos.shape[:2]
     painted, colours = np.zeros(shape, bool), np.zeros((*shape, 3))
     moving = tree >= 0
@@ -130,13 +122,7 @@ class Instances:
         self._node = self.textured
 
     def place(self, at: np.ndarray, quat: np.ndarray, paint: Paint | None, glass: bool) -> None:
-        """Moves the parts; unchanged values are not sent.
-
-        Args:
-            at: (n, k, 3) positions of the parts of the n worlds [m].
-            quat: (n, k, 4) orientations of the parts.
-            paint: replacement colours.
-        """
+        """Moves the parts to (n, k, 3) [m] and (n, k, 4) in the n worlds; unchanged values are not sent."""
         n, rgb, glass = len(at), self.rgb[None], glass and not self.fixed
         painted = None if paint is None else paint.bodies[:, self.bodies, None]
         if paint is not None and painted is not None and painted.any():

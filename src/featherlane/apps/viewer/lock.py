@@ -44,11 +44,7 @@ _STARTING = threading.Lock()
 
 
 def viser_module():
-    """Imports and returns viser.
-
-    Raises:
-        InstallationError: viser is not installed.
-    """
+    """Imports and returns viser; raises InstallationError if it is not installed."""
     return required("viser", "the viewer")
 
 

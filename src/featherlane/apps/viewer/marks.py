@@ -50,12 +50,7 @@ class Marks:
         self._labels: list[Any] = []
 
     def show(self, frame: Frame, offsets: np.ndarray, groups: tuple[int | None, ...] = (None,)) -> None:
-        """Draws the marks of these groups of a frame, if it has their data, and hides others.
-
-        Args:
-            offsets: (n, 3) drawn origins of the worlds [m].
-            groups: groups that are on; (None,) of a layer without groups.
-        """
+        """Draws the marks of these groups in worlds drawn at `offsets` (n, 3) [m]; hides them if no group is on."""
         self.shown = groups
         for label in self._labels:
             label.visible = bool(groups)

@@ -40,11 +40,7 @@ class Push:
 
 
 class MouseForces:
-    """Forces that the mouse applies to worlds of a model.
-
-    Args:
-        locate: function from a world's number to its batch and row.
-    """
+    """Forces on worlds of a model; `locate` returns the batch and the row of a world's number."""
 
     def __init__(self, model: Model, locate: Callable[[int], tuple[Batch, int]]):
         self.model, self.locate, self.probe = model, locate, Data(model)
@@ -56,11 +52,7 @@ class MouseForces:
         return self.grabbed is not None or bool(self.pushes)
 
     def grab(self, world: int, body: int, point) -> None:
-        """Attaches the spring to a body at a point in world axes [m].
-
-        Raises:
-            ModelError: the body does not move, or the point is not three finite numbers.
-        """
+        """Attaches the spring to a body, which must move, at a point in world axes [m]."""
         if self.model.body_weldid[body] == 0:
             name = self.model.names("body")[body]
             raise ModelError(f"body {name or body}: it is fixed to the world and cannot be dragged")

@@ -45,16 +45,7 @@ class Node:
         opacities: np.ndarray | None = None,
         dimmed: float | None = None,
     ) -> None:
-        """Draws the mesh n times.
-
-        Args:
-            at: (n, 3) positions [m].
-            quat: (n, 4) orientations.
-            scale: (n, 3) factors for the size of the mesh.
-            rgb: (n, 3) or (3,) colours from `colour_bytes`.
-            opacities: (n,); None for opaque.
-            dimmed: factor of all opacities; None for 1.
-        """
+        """Draws the mesh n times; `rgb` is from `colour_bytes`, and `dimmed` is a factor of all opacities."""
         if len(at) == 0:
             self.hide()
         else:

@@ -63,12 +63,7 @@ class Page:
         self.worker.do(lambda: self._guarded(lambda: self._run(job)))
 
     def ask(self, job: Callable[[], Any], timeout: float = 30.0) -> Any:
-        """Runs a job in the page's thread and returns its result.
-
-        Raises:
-            RuntimeError: the page is closed, or busy for longer than the timeout.
-            Exception: the exception that the job raised.
-        """
+        """Runs a job in the page's thread and returns its result or raises its exception; as `Worker.ask`."""
 
         def marked():
             self._dirty = True
@@ -88,11 +83,7 @@ class Page:
             client.add_notification(title, plain(message), auto_close_seconds=NOTICE, color="red")
 
     def turn(self, visitors: int) -> float:
-        """Performs the updates that are due.
-
-        Returns:
-            Time to wait for a job [s].
-        """
+        """Performs the updates that are due, and returns the time to wait for a job [s]."""
         start = time.perf_counter()
         if not self._guarded(lambda: self._turn(visitors)):
             return IDLE
@@ -145,11 +136,7 @@ class Page:
         self.switch(source)
 
     def leave(self) -> None:
-        """Returns to the worlds that were shown before.
-
-        Raises:
-            ModelError: there are no earlier worlds.
-        """
+        """Returns to the worlds that were shown before; an error without earlier worlds."""
         if not self._stack:
             raise ModelError("there are no earlier worlds to return to")
         self.switch(self._stack.pop())
@@ -163,11 +150,7 @@ class Page:
             self.source.attach()
 
     def reload(self) -> None:
-        """Loads the model's file again; layers and plots stay.
-
-        Raises:
-            FeatherlaneError: the file has an error, or the worlds have no file; the present worlds stay.
-        """
+        """Loads the model's file again; layers and plots stay.  If the file has an error, the worlds stay."""
         if self.source.file is None:
             raise ModelError("reload: these worlds were not loaded from a file")
         session, layers, plots = self.source.file.session(self.source), self.scene.state, self.panel.plots.names
@@ -201,11 +184,7 @@ class Page:
         self.draw_these(np.arange(max(1, min(n, self.source.nworld))))
 
     def draw_these(self, worlds) -> None:
-        """Draws worlds by number.
-
-        Raises:
-            ModelError: a world does not exist.
-        """
+        """Draws worlds by number."""
         worlds = np.unique(np.asarray(worlds, int))
         wrong = worlds[(worlds < 0) | (worlds >= self.source.nworld)]
         if not len(worlds) or len(wrong):
@@ -270,12 +249,7 @@ class Page:
         self.panel.sync()
 
     def pick_along(self, origin, direction) -> None:
-        """Selects the first moving body along a ray on the page; no effect if the ray hits none.
-
-        Args:
-            origin: (3,) start of the ray [m].
-            direction: (3,) direction of the ray.
-        """
+        """Selects the first moving body along a ray (3,) [m] on the page; no effect if the ray hits none."""
         groups = [self.scene.is_on("geoms", g) if g in self.scene.layers["geoms"] else False for g in range(NGROUP)]
         nearest, found = np.inf, None
         for first, batch, rows in self._drawn_rows():
@@ -290,11 +264,7 @@ class Page:
             self.pick(*found)
 
     def drag(self, world: int, body: int, drag: Drag) -> None:
-        """Applies a drag of the mouse.
-
-        Raises:
-            ModelError: the page does not own the worlds, or the body is fixed.
-        """
+        """Applies a drag of the mouse; an error if the page does not own the worlds, or the body is fixed."""
         offset, mouse = self.offsets.get(world, np.zeros(3)), self.source.mouse
         if mouse is None:
             raise ModelError(

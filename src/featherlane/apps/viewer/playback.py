@@ -55,11 +55,7 @@ class Playback(Clock):
         return np.flatnonzero(self.frames["status"][:, self.position, bad].any(1)).tolist()
 
     def seek(self, frame: int) -> None:
-        """Shows a frame.
-
-        Raises:
-            ModelError: the frame does not exist.
-        """
+        """Shows a frame."""
         self.position = whole_argument("frame", frame, 0, self.nframe - 1)
         for name in FRAME:
             if name in self.frames:
@@ -72,11 +68,7 @@ class Playback(Clock):
         self._clock = float(self.times[frame])
 
     def tick(self, now: float | None = None) -> bool:
-        """Shows the frame that is due; the clock stops at the end.
-
-        Returns:
-            Whether the frame has changed.
-        """
+        """Shows the frame that is due, and returns whether it has changed; the clock stops at the end."""
         elapsed = self.elapsed(now)
         if elapsed is None:
             self.pace = 0.0
@@ -135,11 +127,7 @@ class Playback(Clock):
 
 
 def read_recording(path: str | Path) -> dict[str, Any]:
-    """Reads a recording of `featherlane simulate --out`, or a bookmark.
-
-    Raises:
-        ModelError: the file does not exist, or has another format.
-    """
+    """Reads a recording of `featherlane simulate --out`, or a bookmark."""
     path = Path(path).expanduser()
     held = read_arrays(path, str(path), "cannot be read as a recording")
     missing = [name for name in NEEDED if name not in held]

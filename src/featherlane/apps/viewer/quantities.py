@@ -75,11 +75,7 @@ def names(model: Model) -> list[str]:
 
 
 def values(batch: Batch, row: int, quantities: list[Quantity], reported: bool = True) -> list[np.ndarray]:
-    """Returns the values of a world in its present state, an array for each quantity.
-
-    Args:
-        reported: whether the world's last step set solver reports; otherwise a forward pass computes them.
-    """
+    """Returns the values of a world, an array each; reports are those of its last step, if it was `reported`."""
     kept = [bool(reported and q.report) for q in quantities]
     data = None if all(kept) else world_data(batch, row)
     found = (getattr(batch, q.report)[row] if old else q.read(data) for q, old in zip(quantities, kept, strict=True))

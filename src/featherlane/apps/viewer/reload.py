@@ -38,11 +38,7 @@ class ModelFile:
         return True
 
     def session(self, before: Session) -> Session:
-        """Loads the file, and returns a session that runs like the one before.
-
-        Raises:
-            FeatherlaneError: the file has an error.
-        """
+        """Loads the file, and returns a session that runs like the one before."""
         session = self._load()
         session.file, session.speed, session.history.seconds = self, before.speed, before.history.seconds
         if before.running:

@@ -96,15 +96,7 @@ class Scene:
         return any(self._on[layer].values()) if group is None else self._on[layer][group]
 
     def switch(self, layer: str, group: int | None, on: bool) -> None:
-        """Turns a layer, or one group of it, on or off; its data comes with the next frame.
-
-        Args:
-            layer: name of the layer, one of `layers`.
-            group: the group; None for all groups.
-
-        Raises:
-            ModelError: the layer or the group does not exist.
-        """
+        """Turns a layer, or one group of it, on or off; its data comes with the next frame."""
         self._check(layer, group)
         self._on[layer] |= dict.fromkeys(self._on[layer] if group is None else (group,), bool(on))
         self._redraw()
@@ -150,14 +142,7 @@ class Scene:
             self.show(self._frame)
 
     def spread(self, worlds: ArrayLike) -> np.ndarray:
-        """Computes the drawn origins of worlds: a grid about the origin, in the given order.
-
-        Args:
-            worlds: (n,) their numbers.
-
-        Returns:
-            (n, 3) origins [m].
-        """
+        """Computes the drawn origins (n, 3) [m] of worlds (n,): a grid about the origin, in the given order."""
         n = len(np.atleast_1d(worlds))
         columns = max(int(np.ceil(np.sqrt(n))), 1)
         rows = -(-n // columns)

@@ -75,12 +75,7 @@ class Session(Edits):
         dtype: DTypeLike = "float64",
         seconds: float = SECONDS,
     ) -> Session:
-        """Creates a session of a copy of a model, at its defaults.
-
-        Raises:
-            TypeError: `model` is not a `Model`.
-            ModelError: a number is out of range.
-        """
+        """Creates a session of a copy of a model, at its defaults."""
         own = copy.deepcopy(model)
         if nthread is None:
             nthread = 1 if isinstance(nworld, int) and nworld < FEW else 0
@@ -96,14 +91,7 @@ class Session(Edits):
 
     # ---- time --------------------------------------------------------------------------------------------------------
     def tick(self, now: float | None = None) -> int:
-        """Takes the steps that are due; if they take too long, the worlds lag behind the clock.
-
-        Args:
-            now: wall-clock time [s]; None for this machine's clock.
-
-        Returns:
-            The number of steps taken.
-        """
+        """Takes the steps that are due, and returns their number; slow worlds lag behind the clock."""
         lag = self.elapsed(now)
         if lag is None:
             self._debt = self.pace = 0.0
@@ -136,11 +124,7 @@ class Session(Edits):
             self._look_for_bad(bad)
 
     def reset(self, keyframe: int | str = -1) -> None:
-        """Resets all worlds to the model's defaults, or to a keyframe; the history keeps the state before.
-
-        Raises:
-            ModelError: the keyframe does not exist.
-        """
+        """Resets all worlds to the model's defaults, or to a keyframe; the history keeps the state before."""
         if keyframe != -1:
             self.model.keyframe(keyframe)  # checked before any change
         self.jump()
@@ -186,11 +170,7 @@ class Session(Edits):
 
     # ---- history -----------------------------------------------------------------------------------------------------
     def seek(self, k: int, steps: int = 0) -> None:
-        """Restores a moment of the history and takes some steps from it; the clock stops.
-
-        Args:
-            k: index of the moment; len(history) is the present.
-            steps: number of steps from its beginning, at most as many as the moment has.
+        """Restores moment k of the history, len(history) for the present, and takes some steps; the clock stops.
 
         Raises:
             ModelError: the moment does not exist, or the model was edited since, so that a replay would differ.
@@ -210,11 +190,7 @@ class Session(Edits):
             self.history.drop_from(last)
 
     def step_back(self) -> bool:
-        """Goes back one step; under an edited model, to the previous moment.
-
-        Returns:
-            Whether there was an earlier state.
-        """
+        """Goes back one step, or, under an edited model, to the previous moment; returns whether there was one."""
         k, steps = self.position or (len(self.history), 0)
         if steps > 0:
             self.seek(k, steps - 1)
@@ -252,16 +228,7 @@ class Session(Edits):
         self.mouse.clear()
 
     def pose(self, joints: Sequence[int] | np.ndarray, values: Sequence[float], worlds: Sequence[int] | None) -> None:
-        """Sets positions of hinges and slides, at zero velocity; while the clock stands, the past is kept.
-
-        Args:
-            joints: (k,) numbers of the joints.
-            values: (k,) positions [rad or m].
-            worlds: the worlds; None for all.
-
-        Raises:
-            ModelError: a position is not a finite number.
-        """
+        """Sets positions of hinges and slides [rad or m], at zero velocity, in some worlds or in all."""
         for value in values:
             bounded("joint position", value)
         if self.running and self.position is None:
@@ -279,11 +246,7 @@ class Session(Edits):
         self.bookmarks[name] = self._moment()
 
     def recall(self, name: str) -> None:
-        """Restores a bookmark.
-
-        Raises:
-            ModelError: the bookmark does not exist.
-        """
+        """Restores a bookmark."""
         if name not in self.bookmarks:
             raise ModelError(f"bookmark: unknown name {name!r}{near(name, self.bookmarks)}")
         self.jump()
@@ -338,11 +301,7 @@ class Session(Edits):
 
     # ---- comparison --------------------------------------------------------------------------------------------------
     def side_by_side(self, world: int) -> tuple[Session, str]:
-        """Returns a session with a world's state under each contact model, and the model changes that this required.
-
-        Raises:
-            ModelError: the model does not support one of them.
-        """
+        """Returns a session with a world's state under each contact model, and the model changes that this required."""
         self.locate(world)
         models, note = [], ""
         for contact_model in CONTACT_MODELS:

@@ -99,11 +99,7 @@ def _from_above(vertices: np.ndarray, half: Sequence[float] = (1.0, 1.0)) -> np.
 def creased(vertices: np.ndarray, faces: np.ndarray, places: np.ndarray | None = None, uv=None) -> Mesh:
     """Returns a mesh whose vertices are doubled along its edges and along texture seams.
 
-    Args:
-        vertices: (V, 3) vertices [m].
-        faces: (F, 3) triangles.
-        places: (F, 3) indices of the corners' texture coordinates, or None.
-        uv: (P, 2) texture coordinates.
+    `places` (F, 3) are indices into the texture coordinates `uv` (P, 2) of the corners of the triangles (F, 3).
     """
     across = _across(vertices, faces)
     mean, unit = _unit(_gathered(across, faces, len(vertices))), _unit(across)
@@ -200,12 +196,7 @@ def height_field_mesh(model: Model, i: int) -> Mesh:
 
 
 def glb(mesh: Mesh, rgba: Sequence[float], look: Look, picture: np.ndarray) -> bytes:
-    """Returns a mesh with its texture as a binary glTF file.
-
-    Args:
-        mesh: triangles with texture coordinates.
-        rgba: colour that multiplies the picture.
-        picture: (height, width, 1, 3 or 4) uint8, the top row first.
+    """Returns a mesh with its texture and a colour that multiplies it as a binary glTF file.
 
     Source: Khronos Group, glTF 2.0 specification, sec. 3.9 (materials).
     """

@@ -57,13 +57,7 @@ class Solids:
         self._carried: tuple[Groups, Carried] = (), Carried([])
 
     def show(self, frame: Frame, offsets: np.ndarray, groups: Groups, paint: Paint | None, glass: bool) -> None:
-        """Moves the solids of these groups to their poses, and hides the others.
-
-        Args:
-            frame: poses of the n worlds.
-            offsets: (n, 3) drawn origins of the worlds [m].
-            paint: colours that replace those of the bodies.
-        """
+        """Moves the solids of these groups, in worlds drawn at `offsets` (n, 3) [m], and hides the others."""
         if len(offsets) != self._nworld:
             self.rebuild()
             self._nworld = len(offsets)
@@ -172,12 +166,7 @@ def _solids(fields: dict[str, np.ndarray], kind: str) -> Iterator[Solid]:
 
 # ---- meshes of solids ------------------------------------------------------------------------------------------------
 def drawn_as(solid: Solid, hulls: bool, infinite: float) -> Iterator[tuple[Hashable, Sequence[float]]]:
-    """Yields the name of the mesh that a solid is drawn with, and the factors for its size; none without a mesh.
-
-    Args:
-        hulls: whether a mesh is drawn as its convex hull.
-        infinite: half side of an infinite plane [m].
-    """
+    """Yields the mesh of a solid and the factors for its size; an infinite plane has this half side [m]."""
     a, b, c = map(float, solid.size)
     if solid.kind == PLANE:
         yield "rectangle", (a or infinite, b or infinite, 1.0)

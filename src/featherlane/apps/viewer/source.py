@@ -44,11 +44,7 @@ class Source(ABC):
         return np.flatnonzero(self.batch.count_of(*BAD)).tolist()
 
     def locate(self, world: int) -> tuple[Batch, int]:
-        """Returns the batch of a world and its row in the batch.
-
-        Raises:
-            ModelError: the world does not exist.
-        """
+        """Returns the batch of a world and its row in the batch."""
         whole_argument("world", world, 0, self.nworld - 1)
         k = int(np.searchsorted(self.batch.starts, world, "right")) - 1
         return self.batch.groups[k], int(world - self.batch.starts[k])
@@ -95,11 +91,7 @@ class Clock(Source):
         self._last: float | None = None
 
     def elapsed(self, now: float | None) -> float | None:
-        """Returns the time since the last call, at most MOST_LAG [s]; None if the clock did not run.
-
-        Args:
-            now: wall-clock time [s]; None for this machine's clock.
-        """
+        """Returns the time until `now` since the last call, at most MOST_LAG [s]; None if the clock did not run."""
         now = time.perf_counter() if now is None else now
         last, self._last = self._last, now
         return min(max(now - last, 0.0), MOST_LAG) if self.running and last is not None else None
@@ -114,11 +106,7 @@ class Clock(Source):
         self.running = False
 
     def set_speed(self, speed: float) -> None:
-        """Sets the speed of the clock; 1 is real time.
-
-        Raises:
-            ModelError: the speed is outside of 0.01 to 10.
-        """
+        """Sets the speed of the clock, from 0.01 to 10; 1 is real time."""
         self.speed = bounded("speed", speed, *SPEEDS)
 
     def description(self, world: int) -> str:

@@ -26,12 +26,7 @@ MODEL_SECONDS = 0.5  # interval between checks of the model [s]
 
 
 class Watch(Source):
-    """The newest available copy of worlds.
-
-    Args:
-        worlds: the worlds.
-        choice: the shown group of a `MixedBatch`.
-    """
+    """The newest available copy of worlds; of a `MixedBatch`, those of one group, `choice`."""
 
     batch: Batch  # copies for drawing, with a copy of the model
 
@@ -89,11 +84,7 @@ class Watch(Source):
         return Session.from_batch(self.batch)
 
     def tick(self, now: float | None = None) -> bool:
-        """Moves the newest copy into `batch`.
-
-        Returns:
-            Whether there was a new copy.
-        """
+        """Moves the newest copy into `batch`, and returns whether there was a new one."""
         now = time.perf_counter() if now is None else now
         if self._latest is None and now - self._called > IDLE and now >= self._next:
             self._look()

@@ -36,16 +36,12 @@ class Worker:
         self._jobs.put((job, queue.SimpleQueue()))
 
     def ask(self, job: Callable[[], Any], timeout: float | None = None) -> Any:
-        """Runs a job after all waiting ones, and returns its result.
+        """Runs a job after all waiting ones, and returns its result or raises its exception.
 
         If the caller is interrupted, the job runs to its end.
 
-        Args:
-            timeout: longest wait [s].
-
         Raises:
-            RuntimeError: the worker has ended, or is busy for longer than the timeout.
-            BaseException: the exception that the job raised.
+            RuntimeError: the worker has ended, or is busy for longer than the timeout [s].
         """
         if _thread.get_ident() == self._ident:
             return job()

@@ -104,12 +104,10 @@ def sliders(
     rest: np.ndarray,
     reset: str,
 ) -> Callable[[], None]:
-    """Creates a folder of sliders that set values of the selected worlds, and follow those of the selected world.
+    """Creates sliders that set values of the selected worlds, and follow those (k,) that `read` returns.
 
     Args:
         name: name of the handles, and of the folder.
-        labels, ranges: labels of the values and ranges (k, 2) of the sliders.
-        read: function that returns the values (k,) of the selected world.
         write: function that sets values by place; `write(places, values)`.
         rest: (k,) values that the button `reset` sets.
 

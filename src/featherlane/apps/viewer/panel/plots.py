@@ -53,11 +53,7 @@ class Plots:
         return tuple(self._quantities)
 
     def add(self, name: str) -> None:
-        """Adds a plot of a quantity; see `quantities.quantity` for the names.
-
-        Raises:
-            ModelError: the quantity does not exist, or there are too many plots.
-        """
+        """Adds a plot of a quantity; see `quantities.quantity` for the names."""
         if name in self._quantities:
             return
         found = quantity(self.source.model, name)
