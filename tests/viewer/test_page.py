@@ -500,10 +500,12 @@ def test_wrong_calls_are_refused():
     until(lambda: threading.active_count() <= before + 33)  # viser's pool ends with its server
 
 
-def test_a_notebook_shows_the_page():
-    with fl.view("pendulum", port=0, token="abcdefgh") as view:
-        assert f':{view.port}/{view.lock.frame_token}/"' in view._repr_html_() and "abcdefgh" in view.url
-        assert "abcdefgh" not in view._repr_html_()
+def test_a_notebook_shows_the_page_and_offline_its_state():
+    token = "k7f2q9x4w1z8"
+    with fl.view("pendulum", port=0, token=token) as view:
+        shown = view._repr_html_()
+        assert f':{view.port}/{view.lock.frame_token}/"' in shown and token in view.url and token not in shown
+        assert shown.startswith("<object data=") and shown.count("<iframe srcdoc=") == 1 and len(shown) > 100_000
         assert view.visitors == 0
     assert "closed" in view._repr_html_()
 

@@ -54,6 +54,23 @@ class Cameras:
             fov = np.radians(float(self.model.cam_fovy[k]))
             self._look(client, position, position - axes[:, 2], axes[:, 1], fov)
 
+    def described(self, offset: np.ndarray, body: int) -> int | dict[str, Any]:
+        """Returns the chosen camera, or that of the first visitor, in a world drawn at `offset`; for `fl.Camera`."""
+        clients = list(self.server.get_clients().values())
+        if self.fields or not clients:
+            return self.choices.index(self.choice) - 2 if self.fields else -1
+        camera = clients[0].camera
+        ahead = camera.look_at - camera.position
+        distance = float(np.linalg.norm(ahead))
+        azimuth, elevation = np.degrees((np.arctan2(ahead[1], ahead[0]), np.arcsin(ahead[2] / distance))).tolist()
+        found = {
+            "distance": distance,
+            "azimuth": azimuth,
+            "elevation": elevation,
+            "fovy": float(np.degrees(camera.fov)),
+        }
+        return found | ({"trackbodyid": body} if self.choice == TRACK else {"lookat": camera.look_at - offset})
+
     def _look(self, client, position, look_at, up=None, fov=None) -> None:
         """Sets a visitor's camera; equal values are not sent."""
         camera = client.camera

@@ -32,7 +32,7 @@ class Ground:
             return
         self.remove()
         self._drawn = drawn
-        planes = (plane for group in groups for plane in self.planes.get(group, ()))
+        planes = (plane for group in groups for plane in self.planes.get(-1 if group is None else group, ()))
         for k, plane in enumerate(planes):
             draw = self._grid if plane.look.texture < 0 else self._tiles
             self._handles.append(draw(f"/ground/{k}", plane, reach))

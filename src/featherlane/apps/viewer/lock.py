@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import gzip
 import hmac
 import ipaddress
 import re
@@ -39,6 +40,9 @@ POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; worker-src blob:; "
     "img-src 'self' data: blob:; font-src data:; form-action 'none'; base-uri 'none'"
 )
+# After a click the focus returns to the page: keys do not reach it from a checkbox, and the space key clicks a button.
+SCRIPT = b"""<script>addEventListener("click", () => document.activeElement?.closest("button, [type=checkbox]")?.blur())
+</script>"""
 REFUSAL = "This page needs the whole address that was printed, with its token.\n"
 _STARTING = threading.Lock()
 
@@ -252,6 +256,7 @@ def _locked(lock: Lock, host: str, admits: Callable[[Any], bool]) -> Iterator[li
             answer = process_request(connection, dataclasses.replace(request, path=path))
             if answer is not None:
                 answer.headers.update(lock.headers(request.path, here))
+                _add_script(answer)
             return answer
 
         options |= {"process_request": checked, "create_connection": Connection}
@@ -262,6 +267,16 @@ def _locked(lock: Lock, host: str, admits: Callable[[Any], bool]) -> Iterator[li
         yield ports
     finally:
         module.serve = plain
+
+
+def _add_script(answer) -> None:
+    """Adds SCRIPT to an HTML page."""
+    headers, zipped = answer.headers, answer.headers.get("Content-Encoding") == "gzip"
+    if headers.get("Content-Type", "").startswith("text/html"):
+        body = (gzip.decompress(answer.body) if zipped else answer.body) + SCRIPT
+        answer.body = gzip.compress(body, 1) if zipped else body
+        if headers.pop("Content-Length", None) is not None:
+            headers["Content-Length"] = str(len(answer.body))
 
 
 @contextlib.contextmanager

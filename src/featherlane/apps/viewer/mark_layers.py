@@ -224,7 +224,7 @@ def actuators(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
 def tendons(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws the paths of spatial tendons around geoms, by group."""
     paths, (group, colours) = frame.paths, tendon_looks(marks.looks)
-    shown = np.isin(group, marks.shown) & (colours[:, 3] > 0)
+    shown = np.isin(group, list(filter(None.__ne__, marks.shown))) & (colours[:, 3] > 0)
     drawn = shown[paths.tendon]
     tendon, offset = paths.tendon[drawn], offsets[paths.world[drawn]]
     width = marks.looks.mj.tendon_width[tendon][:, None]

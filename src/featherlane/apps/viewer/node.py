@@ -49,7 +49,7 @@ class Node:
         if len(at) == 0:
             self.hide()
         else:
-            poses = dict(zip(("batched_positions", "batched_wxyzs"), _sound(at, quat), strict=True))
+            poses: dict[str, Any] = dict(zip(("batched_positions", "batched_wxyzs"), _sound(at, quat), strict=True))
             poses["batched_scales"] = scale
             look = {} if self.glb else {"batched_colors": rgb, "batched_opacities": opacities, "opacity": dimmed}
             if self._handle is None:

@@ -7,20 +7,25 @@ thread waits: the page's own worlds are not stepped, and worlds of other owners 
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from featherlane import Batch
+from featherlane.apps.video import write_video
 from featherlane.apps.viewer.cameras import Cameras
 from featherlane.apps.viewer.drawings import Drawings
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.markup import plain
 from featherlane.apps.viewer.node import Drag
-from featherlane.apps.viewer.panel import DRAWN, Panel
+from featherlane.apps.viewer.panel.panel import Panel
+from featherlane.apps.viewer.panel.worlds import DRAWN
+from featherlane.apps.viewer.playback import Playback
 from featherlane.apps.viewer.scene import Scene
 from featherlane.apps.viewer.source import Source
 from featherlane.apps.viewer.worker import Worker, wait_for_browsers
@@ -43,6 +48,7 @@ class Page:
         drawn: number of drawn worlds, the first; None for up to 64.
     """
 
+    panel: Any
     picked: tuple[int, int] | None  # the last clicked world and body
     worlds: np.ndarray  # numbers of the drawn worlds
     offsets: dict[int, np.ndarray]  # where the origin of each of them is drawn, (3,) [m]
@@ -207,6 +213,34 @@ class Page:
         self._mark()
         self.frames += 1
 
+    def recorded(self, fps: float) -> str:
+        """Returns the frames of a recording, or else the present state, as HTML that needs no server."""
+        source, serializer, shown = self.source, self.server.get_scene_serializer(), -1
+        for frame in source.pictures(fps) if isinstance(source, Playback) else (0,):
+            if isinstance(source, Playback) and frame != shown:
+                source.go_to(frame)
+                self.draw()
+                shown = frame
+            serializer.insert_sleep(1.0 / fps)
+        return serializer.as_html()
+
+    def video(self, fps: float) -> bytes:
+        """Returns the selected world in the past seconds, or in the recording, as an MP4 file.
+
+        The camera is the chosen one, or that of the first visitor.  Rays are cast, so that layers are not drawn.
+        """
+        source, world, frames = self.source, self.panel.world(), []
+        batch, row = source.locate(world)
+        camera = self.cameras.described(self.offsets.get(world, np.zeros(3)), self.panel.body())
+        shown = source.place[1]
+        for place in source.pictures(fps):
+            source.go_to(place)
+            frames.append({name: getattr(batch, name)[row].copy() for name in ("qpos", "mocap_pos", "mocap_quat")})
+        source.go_to(shown)
+        with tempfile.TemporaryDirectory() as folder:
+            write_video(path := Path(folder) / "video.mp4", batch.get_model(row), camera, frames, fps)
+            return path.read_bytes()
+
     def frame(self) -> Frame:
         """Computes the present frame."""
         layers, fields = self.scene.drawn_layers, self.cameras.fields
@@ -249,18 +283,24 @@ class Page:
         self.panel.sync()
 
     def pick_along(self, origin, direction) -> None:
-        """Selects the first moving body along a ray (3,) [m] on the page; no effect if the ray hits none."""
+        """Selects the drawn contact or first moving body along a ray (3,) [m] on the page; no effect without a hit."""
+        direction = np.asarray(direction, float) / np.linalg.norm(direction)
         groups = [self.scene.is_on("geoms", g) if g in self.scene.layers["geoms"] else False for g in range(NGROUP)]
         nearest, found = np.inf, None
         for first, batch, rows in self._drawn_rows():
             starts = np.asarray(origin) - np.array([self.offsets[first + row] for row in rows.tolist()])
-            hits = batch.ray(starts[:, None], np.asarray(direction, float), groups, ids=rows)
+            hits = batch.ray(starts[:, None], direction, groups, ids=rows)
             distance = np.where(hits.geom[:, 0] >= 0, hits.distance[:, 0], np.inf)
             k = int(distance.argmin())
             if distance[k] < nearest:
                 body = int(self.source.model.geom_bodyid[hits.geom[k, 0]])
                 nearest, found = distance[k], (first + int(rows[k]), body)
-        if found is not None and found[1] > 0:
+        if contact := self.scene.contact_along(np.asarray(origin), direction, nearest):
+            world, number, geoms = contact
+            self.picked = world, int(self.source.model.geom_bodyid[geoms].max())
+            self.panel.inspector.choose("contact", number)
+            self.pick(*self.picked)
+        elif found is not None and found[1] > 0:
             self.pick(*found)
 
     def drag(self, world: int, body: int, drag: Drag) -> None:

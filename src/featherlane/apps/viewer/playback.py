@@ -121,6 +121,13 @@ class Playback(Clock):
         self.pause()
         self.seek(int(place))
 
+    def pictures(self, fps: float) -> list[int]:
+        # of decreasing times, after a reset, every frame is a picture
+        clock = self.times - self.times[0] if (np.diff(self.times) > 0).all() else np.arange(self.nframe) / fps
+        moments = np.arange(0.0, clock[-1] + 0.5 / fps, 1.0 / fps)
+        # the last frame that is not later than each moment, except by rounding
+        return (np.searchsorted(clock, moments + 1e-6 / fps, "right") - 1).tolist()
+
     def session(self) -> Session:
         """Returns a session that continues from the present frame, which holds only position, velocity and control."""
         return Session.from_batch(self.batch)

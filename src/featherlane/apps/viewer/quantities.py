@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -77,7 +78,7 @@ def names(model: Model) -> list[str]:
 def values(batch: Batch, row: int, quantities: list[Quantity], reported: bool = True) -> list[np.ndarray]:
     """Returns the values of a world, an array each; reports are those of its last step, if it was `reported`."""
     kept = [bool(reported and q.report) for q in quantities]
-    data = None if all(kept) else world_data(batch, row)
+    data: Any = None if all(kept) else world_data(batch, row)
     found = (getattr(batch, q.report)[row] if old else q.read(data) for q, old in zip(quantities, kept, strict=True))
     return [np.array(np.ravel(value), float) for value in found]
 

@@ -13,7 +13,7 @@ from featherlane.apps.viewer.appearance import Looks
 from featherlane.apps.viewer.frame import LAYERS, Frame
 from featherlane.apps.viewer.ground import Ground
 from featherlane.apps.viewer.instances import paint
-from featherlane.apps.viewer.mark_layers import MARKS, tendon_looks
+from featherlane.apps.viewer.mark_layers import DISC_RADIUS, MARKS, tendon_looks
 from featherlane.apps.viewer.marks import Marks
 from featherlane.apps.viewer.node import Drag
 from featherlane.apps.viewer.solids import GEOMS, HULLS, SITES, Solids
@@ -157,6 +157,20 @@ class Scene:
         middle = self._middle + offsets.mean(0)
         self.server.initial_camera.position = tuple(middle + reach * np.array((1.1, -1.6, 0.9)))
         self.server.initial_camera.look_at = tuple(middle)
+
+    def contact_along(self, origin: np.ndarray, direction: np.ndarray, farthest: float):
+        """Returns world, number and geoms of the drawn contact nearest to a ray, up to a distance [m], or None."""
+        frame, reach = self._frame, DISC_RADIUS * self._marks["contacts"].size
+        if frame is None or frame.touches is None or not len(frame.touches.world) or not self.is_on("contacts"):
+            return None
+        world = frame.touches.world
+        at = frame.touches.pos + self.spread(frame.worlds)[world] - origin
+        along = at @ direction
+        aside = np.linalg.norm(at - along[:, None] * direction, axis=1)
+        aside[(along < 0) | (along > farthest + 2 * reach)] = np.inf
+        k = int(aside.argmin())
+        first = int(np.argmax(world == world[k]))
+        return (int(frame.worlds[world[k]]), k - first, frame.touches.geom[k]) if aside[k] < reach else None
 
     def _held(self, place: int, body: int, drag: Drag) -> None:
         if self.held is not None and self._frame is not None and place < len(self._frame.worlds):

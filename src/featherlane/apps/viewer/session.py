@@ -150,6 +150,10 @@ class Session(Edits):
         elif len(self.history):
             self.seek(len(self.history) - (self.position is not None))
 
+    def pictures(self, fps: float) -> list[float]:
+        first, _, last = self.place
+        return np.arange(first, last + 0.5 * self.timestep, 1.0 / fps).tolist()
+
     def seconds(self, world: int) -> float:
         return self.clock
 

@@ -136,5 +136,9 @@ class Clock(Source):
         """Returns the distance of two positions on the time slider."""
 
     @abstractmethod
+    def pictures(self, fps: float) -> list[float]:
+        """Returns the positions of the pictures of a video with this rate, from the first to the last position."""
+
+    @abstractmethod
     def go_to(self, place: float) -> None:
         """Goes to a position on the time slider; the clock stops."""

@@ -27,6 +27,7 @@ IDLE = 0.1  # interval between checks for visitors [s]
 GRACE = 5.0  # time without browsers after which a page that had one is left: longer than a reload [s]
 CLOSING = 10.0  # longest wait for the page's thread to end [s]
 HEIGHT = 600  # of the page in a notebook [pixels]
+FPS = 30.0  # of a recorded motion in an exported notebook [1/s]
 TOKEN = re.compile(r"[A-Za-z0-9_-]{8,}")
 
 
@@ -111,7 +112,8 @@ class View:
         """
         if self.observed is None:
             raise ModelError(
-                "sync: the page runs worlds of its own, allowed are pages of a Data, a batch, an environment"
+                "sync: the page runs a copy of the model or plays frames, allowed are pages of a Data, a batch or an "
+                "environment, which the caller steps"
             )
         if self._visitors:
             self.observed.copy_now()
@@ -164,11 +166,16 @@ class View:
         return f"View({self.url!r}{', closed' * self.closed})"
 
     def _repr_html_(self) -> str:
-        """Returns HTML that embeds the page in a notebook, by its second address, which permits embedding."""
+        """Returns HTML that embeds the page in a notebook, by its second address, which permits embedding.
+
+        If the page is not served any more, as in an exported notebook, the recorded motion or the state of now appears.
+        """
         if self.closed:
             return f"<p>{html.escape(self.url)} is closed.</p>"
-        url = html.escape(self._url(framed=True))
-        return f'<iframe src="{url}" width="100%" height="{HEIGHT}" style="border:0"></iframe>'
+        url, size = html.escape(self._url(framed=True)), f'width="100%" height="{HEIGHT}"'
+        offline = "" if self.page is None else html.escape(self.worker.ask(lambda: self.page.recorded(FPS)))
+        inside = f'<iframe srcdoc="{offline}" {size} style="border:0"></iframe>'
+        return f'<object data="{url}" type="text/html" {size}>{inside}</object>'
 
 
 def view(

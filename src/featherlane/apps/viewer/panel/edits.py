@@ -127,7 +127,8 @@ def sliders(
     def refresh() -> None:
         values = np.clip(np.nan_to_num(read()[: len(made)]), *shown.T)
         for slider, value in zip(made, values.tolist(), strict=True):
-            change(slider, "value", value)
+            if abs(slider.value - value) > slider.step / 2:  # smaller changes are not visible
+                slider.value = value
 
     controls.shows(refresh)
     return refresh

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from featherlane.apps.video import check_encoder
 from featherlane.apps.viewer.markup import Prose, labels
 from featherlane.apps.viewer.panel.controls import Controls, change
 from featherlane.apps.viewer.session import Session
@@ -13,6 +14,7 @@ SPEEDS = ("0.05", "0.1", "0.25", "0.5", "1", "2", "4")
 RESET, BACK, RUN, PAUSE, STEP = "Reset", "Back", "Run", "Pause", "Step"
 TOGGLE = "Run or pause"
 KEYS = {"space": TOGGLE, "pagedown": STEP, "pageup": BACK, "backspace": RESET}
+FPS = 30.0  # of a video
 DEFAULTS = "the model's defaults"
 
 
@@ -24,6 +26,9 @@ def time_folder(controls: Controls) -> Callable[[], None]:
             _clock(controls, source)
         else:
             Prose(gui, "These worlds are simulated by another program; the page only displays them.")
+        if isinstance(source, Clock):
+            hint = "The selected world in the history or recording, by the present camera, without layers"
+            controls.button("video", "Video", lambda: _video(controls), hint)
         if not isinstance(source, Session):
             label = "Simulate from this frame" if isinstance(source, Clock) else "Run a copy from here"
             hint = "Simulate a copy of the worlds in the page, starting from this state"
@@ -79,6 +84,11 @@ def _clock(controls: Controls, source: Clock) -> None:
     if model.nkey and isinstance(source, Session):
         keys |= {name: k for k, name in enumerate(labels(model.names("keyframe")))}
         controls.handles["keyframe"] = gui.add_dropdown("Reset to", tuple(keys), initial_value=DEFAULTS)
+
+
+def _video(controls: Controls) -> None:
+    check_encoder()
+    controls.server.send_file_download("video.mp4", controls.page.video(FPS), save_immediately=True)
 
 
 def _side_by_side(controls: Controls) -> None:
