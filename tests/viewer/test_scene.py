@@ -395,16 +395,6 @@ def test_edits_of_sizes_offsets_and_heights_are_drawn(server):
     assert sent(server, lambda: scene.show(Frame.of(batch_of(data), None, scene.drawn_layers))) == []
 
 
-def test_edits_of_colours_are_drawn_after_a_rebuild(server):
-    model = fl.load('<mujoco><worldbody><geom size=".1"/></worldbody></mujoco>')
-    scene = shown(server, model, fl.Data(model))
-    model.geom_size[0, 0], model.mj_model.geom_rgba[0] = 0.3, (1, 0, 0, 1)
-    scene.rebuild()
-    assert next(iter(handles(server).values())).batched_colors.tolist() == [[255, 0, 0]]
-    (handle,) = handles(server).values()
-    assert handle.batched_scales[0] == pytest.approx((0.3, 0.3, 0.3))
-
-
 def test_moving_geoms_become_transparent_and_static_ones_do_not(server):
     model = fl.load(MIXED)
     scene = shown(server, model, fl.Data(model), on=["glass"])
@@ -439,7 +429,7 @@ def test_a_ground_of_one_colour_has_a_grid(server):
     grid = server.scene.get_handle_by_name("/ground/0")
     assert grid.infinite_grid and grid.plane_color == (255, 0, 0) and tuple(grid.position) == (0, 0, 0.5)
     model.geom_pos[0, 2] = 1
-    scene.rebuild()
+    scene.show(Frame.of(fl.Batch(model, 1), None, scene.drawn_layers))
     assert tuple(server.scene.get_handle_by_name("/ground/0").position) == (0, 0, 1)
 
 

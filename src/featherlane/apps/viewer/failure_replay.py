@@ -8,7 +8,7 @@ import numpy as np
 
 import featherlane as fl
 from featherlane import Batch, MixedBatch, Model
-from featherlane.apps.viewer.history import FRAME, History, Kept, Moment, kept_of_world, pulled_step
+from featherlane.apps.viewer.history import FRAME, History, Moment, kept_of_world, pulled_step
 from featherlane.apps.viewer.source import BAD
 from featherlane.errors import ModelError
 
@@ -40,7 +40,9 @@ class Incident:
         batch.mute()
         batch.restore(self.pieces[0].kept)
         for piece in self.pieces:
-            _set_inputs(batch, piece.kept)
+            for name in INPUTS & piece.kept.keys():
+                rows = getattr(batch, name)
+                rows[...] = piece.kept[name].reshape(rows.shape)
             for k in range(piece.steps):
                 pulled_step(batch, piece.pulls[k] if piece.pulls else [])
                 for failure in batch.failures:
@@ -66,11 +68,3 @@ def incident_of(batch: Batch | MixedBatch, world: int, history: History, epoch: 
             pieces.clear()  # earlier pieces do not lead to this state
         pieces.append(replace(moment, kept=kept_of_world(batch, moment.kept, world), pulls=pulls))
     return Incident(world, newest.clock, batch.get_model(world), pieces, batch.dtype)
-
-
-def _set_inputs(batch: Batch, kept: Kept) -> None:
-    """Sets the inputs that differ."""
-    for name in INPUTS & kept.keys():
-        rows = getattr(batch, name)
-        if not np.array_equal(rows, kept[name].reshape(rows.shape)):
-            rows[...] = kept[name].reshape(rows.shape)

@@ -149,12 +149,6 @@ def _per_world(batch: Batch, name: str, chosen: np.ndarray) -> np.ndarray:
     return np.broadcast_to(value, (len(chosen), *value.shape)).copy() if own is None else own[chosen]
 
 
-def checkpoint_of(batch: Batch, worlds: Sequence[int] | np.ndarray) -> dict[str, np.ndarray]:
-    """Returns the checkpoint of some worlds, for a batch of as many worlds."""
-    own = {f"model.{name}": rows for name, rows in batch.expanded_fields.items()}
-    return {name: rows[worlds] for name, rows in (own | dict(batch.rows)).items()}
-
-
 _PROBES: WeakKeyDictionary[Batch, Batch] = WeakKeyDictionary()  # copies of worlds, kept as long as their source
 
 
@@ -170,7 +164,8 @@ def _forwarded(batch: Batch, chosen: np.ndarray, names: list[str]) -> dict[str, 
         probe.mute()
     bound = {name: probe.bind(name) for name in names}
     if len(first):
-        probe.restore(checkpoint_of(batch, first))
+        own = {f"model.{name}": rows for name, rows in batch.expanded_fields.items()}
+        probe.restore({name: rows[first] for name, rows in (own | dict(batch.rows)).items()})
         probe.forward()
     found = {}
     for name, values in bound.items():

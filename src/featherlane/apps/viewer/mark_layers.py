@@ -71,7 +71,8 @@ def joint_limits(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     starts = np.concatenate((anchor[:, :, None], points[:, :, :-1]), 2)
     ends = np.concatenate(((anchor + np.where(slides[:, None], 0.0, 1.2 * ray))[:, :, None], points[:, :, 1:]), 2)
     colours = np.repeat(colour[:, :, None], ARC_PIECES + 1, 2)
-    marks.lines(*(part.reshape(-1, 3) for part in (starts, ends)), LIMIT_RADIUS * marks.size, colours.reshape(-1, 3))
+    start, end, colours = (part.reshape(-1, 3) for part in (starts, ends, colours))
+    marks.lines(start, end, LIMIT_RADIUS * marks.size, colours)
     marks.draw("sphere", anchor[:, slides], SMALL * marks.size, JOINT)
 
 
@@ -128,27 +129,21 @@ def hull(points: np.ndarray) -> np.ndarray:
 
     Source: Andrew, Another efficient algorithm for convex hulls in two dimensions, 1979.
     """
-    order = np.lexsort(points.T[::-1]).tolist()
-    sides = []
+    z, order, sides = points @ (1, 1j), np.lexsort(points.T[::-1]).tolist(), []
     for way in (order, order[::-1]):
         side: list[int] = []
         for k in way:
-            while len(side) > 1 and _turn(*points[[side[-2], side[-1], k]]) <= 0:
+            while len(side) > 1 and ((z[side[-1]] - z[side[-2]]).conj() * (z[k] - z[side[-2]])).imag <= 0:
                 side.pop()
             side.append(k)
         sides.append(side[:-1])
     return np.array(sides[0] + sides[1] or order, int)
 
 
-def _turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
-    """Returns twice the area of a triangle (2,), positive if it is counterclockwise."""
-    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
-
-
 def is_inside(point: np.ndarray, corners: np.ndarray) -> bool:
     """Returns whether a point is inside of a convex polygon (n, 2), which is counterclockwise."""
-    edges = zip(corners, np.roll(corners, -1, 0), strict=True)
-    return len(corners) > 2 and all(_turn(a, b, point) >= 0 for a, b in edges)
+    z = (corners - point) @ (1, 1j)
+    return len(corners) > 2 and bool(((z.conj() * np.roll(z, -1)).imag >= 0).all())
 
 
 def inertias(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
@@ -224,7 +219,7 @@ def actuators(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
 def tendons(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws the paths of spatial tendons around geoms, by group."""
     paths, (group, colours) = frame.paths, tendon_looks(marks.looks)
-    shown = np.isin(group, list(filter(None.__ne__, marks.shown))) & (colours[:, 3] > 0)
+    shown = np.isin(group, [g for g in marks.shown if g is not None]) & (colours[:, 3] > 0)
     drawn = shown[paths.tendon]
     tendon, offset = paths.tendon[drawn], offsets[paths.world[drawn]]
     width = marks.looks.mj.tendon_width[tendon][:, None]

@@ -13,6 +13,7 @@ import numpy as np
 
 from featherlane import Batch, Data, Model, query, stages
 from featherlane.errors import ModelError
+from featherlane.extension import as_real_array
 
 FREQUENCY = 16.0  # natural frequency of the spring [rad/s]
 STIFFEST = 0.3  # upper limit of w h, which keeps the explicit spring force stable
@@ -124,10 +125,7 @@ class MouseForces:
 
 def _point(value) -> np.ndarray:
     """Checks and returns three finite numbers."""
-    try:
-        point = np.asarray(value, float)
-    except (TypeError, ValueError):
-        point = np.zeros(0)
+    point = as_real_array("point", value, "are 3 finite numbers").astype(float)
     if point.shape != (3,) or not np.isfinite(point).all():
         raise ModelError(f"point: got {value!r}, allowed are 3 finite numbers")
-    return point.copy()
+    return point

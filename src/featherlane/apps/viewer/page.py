@@ -27,7 +27,7 @@ from featherlane.apps.viewer.panel.panel import Panel
 from featherlane.apps.viewer.panel.worlds import DRAWN
 from featherlane.apps.viewer.playback import Playback
 from featherlane.apps.viewer.scene import Scene
-from featherlane.apps.viewer.source import Source
+from featherlane.apps.viewer.source import Clock, Source
 from featherlane.apps.viewer.worker import Worker, wait_for_browsers
 from featherlane.enums import NGROUP
 from featherlane.errors import FeatherlaneError, ModelError
@@ -230,6 +230,7 @@ class Page:
         The camera is the chosen one, or that of the first visitor.  Rays are cast, so that layers are not drawn.
         """
         source, world, frames = self.source, self.panel.world(), []
+        assert isinstance(source, Clock)
         batch, row = source.locate(world)
         camera = self.cameras.described(self.offsets.get(world, np.zeros(3)), self.panel.body())
         shown = source.place[1]

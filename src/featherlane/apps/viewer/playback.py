@@ -154,11 +154,9 @@ def _checked(model: Model, frames: Mapping[str, np.ndarray], source: str) -> dic
     if len(lead) != 2 or not all(lead):
         raise ModelError(f"{source}: time has shape {lead}, allowed is (worlds, frames) with at least one of each")
     kept = {name: np.asarray(frames[name]) for name in (*FRAME, "status") if name in frames}
-    sizes = {"qpos": (model.nq,), "qvel": (model.nv,), "act": (model.na,), "ctrl": (model.nu,)}
-    sizes |= {"mocap_pos": (model.nmocap, 3), "mocap_quat": (model.nmocap, 4), "time": ()}
-    sizes["status"] = (len(Data(model).status),)
+    data = Data(model)
     for name, array in kept.items():
-        shape = (*lead, *sizes[name])
+        shape = (*lead, *((len(data.status),) if name == "status" else np.shape(getattr(data, name))))
         if array.shape != shape:
             raise ModelError(
                 f"{source}: {name} has shape {array.shape}, allowed with the model {model.source} is {shape}"

@@ -132,11 +132,6 @@ class Scene:
         for layer in (*self._solids.values(), self._ground):
             layer.rebuild()
 
-    def rebuild(self) -> None:
-        """Redraws everything after colours or textures of `model.mj_model` have changed; each frame reads sizes."""
-        self._resize()
-        self._redraw()
-
     def _redraw(self) -> None:
         if self._frame is not None:
             self.show(self._frame)

@@ -126,11 +126,9 @@ def geoms(model: Model, looks: Looks) -> Iterator[Solid]:
         own = {"geom_rgba": fields["geom_rgba"].astype(np.float32)}
         own |= {f"geom_{name}": fields[f"geom_{old}"].astype(int) for name, old in DIFFERING.items()}
         looks = looks.with_fields(own) if model.nvariant else looks
-        colour = looks.colours("geom")
-        for solid in _solids(fields | own, "geom"):
+        for solid in _solids(fields | own, "geom", looks):
             if shown[solid.number]:
-                look = looks.look(solid.number)
-                yield solid._replace(rgba=colour[solid.number], look=look, variant=variant)
+                yield solid._replace(look=looks.look(solid.number), variant=variant)
 
 
 def _variants(model: Model) -> Iterator[tuple[tuple[int, str] | None, np.ndarray, dict[str, np.ndarray]]]:
@@ -151,17 +149,16 @@ def _variants(model: Model) -> Iterator[tuple[tuple[int, str] | None, np.ndarray
 
 
 def sites(model: Model, looks: Looks) -> Iterator[Solid]:
-    """Yields the sites of the model."""
+    """Returns the sites of the model."""
     fields = {f"site_{name}": getattr(model, f"site_{name}") for name in "type dataid bodyid pos quat size".split()}
-    for solid, rgba in zip(_solids(fields, "site"), looks.colours("site"), strict=True):
-        yield solid._replace(rgba=rgba)
+    return _solids(fields, "site", looks)
 
 
-def _solids(fields: dict[str, np.ndarray], kind: str) -> Iterator[Solid]:
-    """Yields all solids of a kind, in white."""
+def _solids(fields: dict[str, np.ndarray], kind: str, looks: Looks) -> Iterator[Solid]:
+    """Yields all solids of a kind."""
     columns = (fields[f"{kind}_{name}"] for name in ("type", "dataid", "bodyid", "pos", "quat", "size"))
-    for i, (k, data, body, pos, quat, size) in enumerate(zip(*columns, strict=True)):
-        yield Solid(int(k), int(data), int(body), pos, quat, size, np.ones(4), i)
+    for i, (k, data, body, pos, quat, size, rgba) in enumerate(zip(*columns, looks.colours(kind), strict=True)):
+        yield Solid(int(k), int(data), int(body), pos, quat, size, rgba, i)
 
 
 # ---- meshes of solids ------------------------------------------------------------------------------------------------

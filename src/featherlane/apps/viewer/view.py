@@ -231,9 +231,18 @@ def view(
         ModelError: the model cannot be loaded, the frames do not fit the model, a number is out of range, the port is
             in use, or the address does not belong to this machine.
     """
-    _check(worlds, token)
+    if not (token is None or token is False or (isinstance(token, str) and TOKEN.fullmatch(token))):
+        raise ModelError(
+            "token: got an invalid text, allowed are at least 8 letters, digits, '-' and '_', or False for no token"
+        )
+    if worlds is not None:
+        whole_argument("worlds", worlds, 1)
     if data is not None:
-        what = _worlds_of(what, data)
+        if not isinstance(data, WORLDS):
+            raise ModelError(f"data: got {type(data).__name__}, allowed are a Data and a batch")
+        if not any(what is own for own in (data.models if isinstance(data, MixedBatch) else (data.model,))):
+            raise ModelError("data: got worlds of another model, allowed are those of the model before them")
+        what = data
     return open_page(shown_source(what, frames, nworld), port, host, token, worlds, paused, browser)
 
 
@@ -287,25 +296,6 @@ def _served(host: str, port: int | None, token: str | Literal[False] | None) -> 
         if port is None:
             return View(host, 0, token)
         raise
-
-
-def _worlds_of(model: Any, data: Any) -> Any:
-    """Returns the worlds to observe, checked to be of this model."""
-    if not isinstance(data, WORLDS):
-        raise ModelError(f"data: got {type(data).__name__}, allowed are a Data and a batch")
-    own = data.models if isinstance(data, MixedBatch) else (data.model,)
-    if not any(model is each for each in own):
-        raise ModelError("data: got worlds of another model, allowed are those of the model before them")
-    return data
-
-
-def _check(worlds, token) -> None:
-    if token is not None and token is not False and not (isinstance(token, str) and TOKEN.fullmatch(token)):
-        raise ModelError(
-            "token: got an invalid text, allowed are at least 8 letters, digits, '-' and '_', or False for no token"
-        )
-    if worlds is not None:
-        whole_argument("worlds", worlds, 1)
 
 
 def shown_source(what, frames, nworld: int):

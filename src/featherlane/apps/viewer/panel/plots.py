@@ -82,7 +82,8 @@ class Plots:
         if self._points and seconds < self._points[-1][0]:
             self._points.clear()
         chosen = list(self._quantities.values())
-        found = [values(*self.source.locate(world), chosen, self.source.reported) for world in worlds]
+        places = [self.source.locate(world) for world in worlds]
+        found = [values(batch, row, chosen, self.source.reported) for batch, row in places]
         self._points.append((seconds, [np.concatenate(parts) for parts in zip(*found, strict=True)]))
         if len(self._points) > 1:
             self._draw()
