@@ -510,6 +510,19 @@ def test_a_notebook_shows_the_page_and_offline_its_state():
     assert "closed" in view._repr_html_()
 
 
+def test_an_exported_notebook_has_the_recorded_motion():
+    """The player's length is that of the recording: pauses of 1 / 30 s between pictures."""
+    model = fl.bundled("pendulum")
+    frames = fl.Batch(model, 1).rollout(60, record=("time", "qpos"))
+    still, moving = [], []
+    with fl.view(model, port=0, paused=True) as view:
+        view.page.ask(lambda: still.append(len(view.page.recorded(30.0))))
+    with fl.view(model, frames=frames, port=0, paused=True) as view:
+        view.page.ask(lambda: view.page.source.go_to(7))
+        view.page.ask(lambda: moving.append(len(view.page.recorded(30.0))))
+    assert moving[0] > still[0]
+
+
 def test_a_program_waits_until_the_page_is_closed():
     view = fl.view("pendulum", port=0)
     waiting = threading.Thread(target=view.wait)

@@ -363,3 +363,35 @@ def test_only_models_have_sessions():
         Session.of("humanoid")
     with pytest.raises(fl.ModelError):
         Session.of(ball(), nworld=0)
+
+
+def test_a_slider_that_poses_a_running_world_stores_no_state_for_each_position():
+    session = Session.of(fl.bundled("pendulum"))
+    session.run()
+    session.advance(5)
+    for angle in np.linspace(0.0, 1.0, 50):
+        session.pose([0], [angle], None)
+    assert len(session.history) == 1
+    session.advance(5)
+    after = state(session)
+    session.seek(1)
+    assert session.batch.qpos[0, 0] == 1.0 and session.batch.qvel[0, 0] == 0.0
+    session.seek(len(session.history))
+    assert np.array_equal(state(session), after)
+    session.seek(0, 5)
+    assert session.batch.time[0] == pytest.approx(5 * session.timestep)
+
+
+def test_posing_a_paused_world_can_be_undone():
+    session = Session.of(fl.bundled("pendulum"))
+    session.advance(5)
+    before = state(session)
+    for angle in (0.1, 0.2):
+        session.pose([0], [angle], [0])
+    session.advance(1)
+    session.step_back()
+    assert session.batch.qpos[0, 0] == 0.2
+    session.step_back()
+    assert np.array_equal(state(session), before)
+    with pytest.raises(fl.ModelError, match="joint position"):
+        session.pose([0], [np.nan], None)
