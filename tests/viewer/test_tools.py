@@ -169,7 +169,8 @@ def test_a_click_on_a_drawn_contact_selects_it(page):
     assert page.panel.handles["inspected"].value == "2: floor - cube"
     page.ask(lambda: page.pick(1, 1))
     page.ask(lambda: page.scene.switch("contacts", None, False))
-    page.ask(lambda: page.pick_along(point - 2 * direction, direction))
+    above = page.ask(page.frame).pos[1, 3] + page.offsets[1] + (0.0, 0.0, 2.0)
+    page.ask(lambda: page.pick_along(above, (0.0, 0.0, -1.0)))
     assert page.picked == (1, 3) and page.panel.handles["inspected"].value == "0: floor - cube"
 
 
