@@ -520,6 +520,10 @@ def test_an_exported_notebook_has_the_recorded_motion():
     with fl.view(model, frames=frames, port=0, paused=True) as view:
         view.page.ask(lambda: view.page.source.go_to(7))
         view.page.ask(lambda: moving.append(len(view.page.recorded(30.0))))
+        assert view.page.source.position == 7 and not view.page.source.running
+        view.page.source.run()
+        view.page.ask(lambda: view.page.recorded(30.0))
+        assert view.page.source.running
     assert moving[0] > still[0]
 
 

@@ -215,13 +215,11 @@ class Page:
 
     def recorded(self, fps: float) -> str:
         """Returns the frames of a recording, or else the present state, as HTML that needs no server."""
-        source, serializer, shown = self.source, self.server.get_scene_serializer(), -1
-        for frame in source.pictures(fps) if isinstance(source, Playback) else (0,):
-            if isinstance(source, Playback) and frame != shown:
-                source.go_to(frame)
-                self.draw()
-                shown = frame
+        serializer = self.server.get_scene_serializer()
+        for _ in self.source.visits(fps) if isinstance(self.source, Playback) else (0,):
+            self.draw()
             serializer.insert_sleep(1.0 / fps)
+        self._dirty = True
         return serializer.as_html()
 
     def video(self, fps: float) -> bytes:
@@ -233,11 +231,8 @@ class Page:
         assert isinstance(source, Clock)
         batch, row = source.locate(world)
         camera = self.cameras.described(self.offsets.get(world, np.zeros(3)), self.panel.body())
-        shown = source.place[1]
-        for place in source.pictures(fps):
-            source.go_to(place)
+        for _ in source.visits(fps):
             frames.append({name: getattr(batch, name)[row].copy() for name in ("qpos", "mocap_pos", "mocap_quat")})
-        source.go_to(shown)
         with tempfile.TemporaryDirectory() as folder:
             write_video(path := Path(folder) / "video.mp4", batch.get_model(row), camera, frames, fps)
             return path.read_bytes()

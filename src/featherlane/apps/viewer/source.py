@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,16 @@ class Clock(Source):
     @abstractmethod
     def pictures(self, fps: float) -> list[float]:
         """Returns the positions of the pictures of a video with this rate, from the first to the last position."""
+
+    def visits(self, fps: float) -> Iterator[None]:
+        """Goes to the positions of all pictures of a video, and then back to the present one."""
+        shown, running = self.place[1], self.running
+        for place in self.pictures(fps):
+            self.go_to(place)
+            yield
+        self.go_to(shown)
+        if running:
+            self.run()
 
     @abstractmethod
     def go_to(self, place: float) -> None:
