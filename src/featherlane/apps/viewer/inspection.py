@@ -109,10 +109,7 @@ def moved_joint(data: Data, kind: str, element: int) -> int:
 def _place(data: Data, kind: str, element: int) -> str:
     """Returns the type of an element and the element that it belongs to."""
     model, mujoco = data.model, mujoco_module()
-
-    def name(kind: str, k: int) -> str:
-        return labels(model.names(kind))[k]
-
+    name = lambda kind, k: labels(model.names(kind))[k]  # noqa: E731
     if kind == "body":
         return f"{name('body', element)}, child of {name('body', int(model.body_parentid[element]))}"
     if kind in ("joint", "geom"):

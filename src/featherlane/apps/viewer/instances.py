@@ -124,10 +124,10 @@ class Instances:
     def place(self, at: np.ndarray, quat: np.ndarray, paint: Paint | None, glass: bool) -> None:
         """Moves the parts to (n, k, 3) [m] and (n, k, 4) in the n worlds; unchanged values are not sent."""
         n, rgb, glass = len(at), self.rgb[None], glass and not self.fixed
-        painted = None if paint is None else paint.bodies[:, self.bodies, None]
-        if paint is not None and painted is not None and painted.any():
+        painted = np.zeros(0, bool) if paint is None else paint.bodies[:, self.bodies, None]
+        if paint is not None and painted.any():
             rgb = np.where(painted, colour_bytes(paint.colours[:, self.bodies]), rgb)
-        node = self.textured if rgb.base is self.rgb and not glass else self.plain
+        node = self.plain if painted.any() or glass else self.textured
         if node is not self._node:
             self._node.remove()
             self._node = node

@@ -78,10 +78,6 @@ class Page:
         return self.worker.ask(marked, timeout)
 
     # ---- in the page's thread ----------------------------------------------------------------------------------------
-    def close(self) -> None:
-        """Stops observing worlds of other owners."""
-        self.source.detach()
-
     def notify(self, message: str, title: str = "Error") -> None:
         """Shows a notification to all visitors."""
         self.message = message
@@ -264,11 +260,10 @@ class Page:
             for name, (text, at, world) in labels.items():
                 self._marks.text(name, text, at, world=world)
             self._labels = labels
-        spring = self.source.mouse and self.source.mouse.spring()
         self._marks.clear("spring")
-        if spring:
-            world, held, target = spring
-            self._marks.line("spring", [held, target], radius=float(self.scene.extents.max()) / 300, world=world)
+        if self.source.mouse and (spring := self.source.mouse.spring()) and np.isfinite(spring[1]).all():
+            size = float(self.scene.extents.max()) / 300
+            self._marks.line("spring", spring[1:], radius=size, world=spring[0])
         self._marks.show(self)
 
     # ---- mouse -------------------------------------------------------------------------------------------------------

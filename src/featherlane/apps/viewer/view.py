@@ -145,7 +145,7 @@ class View:
         from featherlane.apps.viewer.lock import stop_server
 
         if self.page is not None:
-            self.page.close()
+            self.page.source.detach()
         if self.server is not None:
             stop_server(self.server)
 
