@@ -192,7 +192,7 @@ def test_the_video_shows_the_kept_seconds_and_the_page_stays(page, monkeypatch):
     page.ask(lambda: session.advance(100))
     after = session.batch.qpos.copy()
     page.ask(lambda: page.pick(1, 1))
-    assert page.ask(lambda: page.video(50.0)) == b"film"
+    assert page.ask(lambda: page.video(50.0))() == b"film"
     model, camera, frames, fps = written[0]
     assert (camera, fps, len(frames)) == (-1, 50.0, 11) and model.nq == session.model.nq
     assert np.array_equal(session.batch.qpos, after)
@@ -201,7 +201,7 @@ def test_the_video_shows_the_kept_seconds_and_the_page_stays(page, monkeypatch):
         assert frame["qpos"] == pytest.approx(alone.qpos, abs=1e-12)
         alone.step(10)
     page.ask(lambda: page.cameras.choose("side"))
-    page.ask(lambda: page.video(50.0))
+    page.ask(lambda: page.video(50.0))()
     assert written[1][1] == 0
 
 

@@ -110,7 +110,9 @@ class Frame:
         found = batch.present_fields(["xpos", "xquat", *kinematic], ids=chosen)
         frame = cls(chosen, batch.time[chosen], found["xpos"], found["xquat"], needs=frozenset(needs))
         frame.fields = {name: found[name] for name in kinematic}
-        frame.fields |= {name: _per_world(batch, name, chosen) for name in needs if name.startswith("body_")}
+        for name in (name for name in needs if name.startswith("body_")):
+            own, value = batch.expanded(name), getattr(batch.model, name)
+            frame.fields[name] = np.broadcast_to(value, (len(chosen), *value.shape)) if own is None else own[chosen]
         frame.fields |= _forwarded(batch, chosen, [name for name in FORWARD if name in needs])
         if "qpos" in needs:
             frame.fields["qpos"] = batch.qpos[chosen]
@@ -141,12 +143,6 @@ class Frame:
             return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else parts[0]
 
         return cls(**{f.name: joined([getattr(frame, f.name) for frame in frames]) for f in dataclasses.fields(cls)})
-
-
-def _per_world(batch: Batch, name: str, chosen: np.ndarray) -> np.ndarray:
-    """Returns a field of the model in some worlds (n, ...)."""
-    own, value = batch.expanded(name), getattr(batch.model, name)
-    return np.broadcast_to(value, (len(chosen), *value.shape)).copy() if own is None else own[chosen]
 
 
 _PROBES: WeakKeyDictionary[Batch, Batch] = WeakKeyDictionary()  # copies of worlds, kept as long as their source

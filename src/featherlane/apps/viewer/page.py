@@ -218,8 +218,8 @@ class Page:
         self._dirty = True
         return serializer.as_html()
 
-    def video(self, fps: float) -> bytes:
-        """Returns the selected world in the past seconds, or in the recording, as an MP4 file.
+    def video(self, fps: float) -> Callable[[], bytes]:
+        """Returns a function that draws the selected world in the kept history, or the recording, as an MP4 file.
 
         The camera is the chosen one, or that of the first visitor.  Rays are cast, so that layers are not drawn.
         """
@@ -229,9 +229,14 @@ class Page:
         camera = self.cameras.described(self.offsets.get(world, np.zeros(3)), self.panel.body())
         for _ in source.visits(fps):
             frames.append({name: getattr(batch, name)[row].copy() for name in ("qpos", "mocap_pos", "mocap_quat")})
-        with tempfile.TemporaryDirectory() as folder:
-            write_video(path := Path(folder) / "video.mp4", batch.get_model(row), camera, frames, fps)
-            return path.read_bytes()
+        model = batch.get_model(row)
+
+        def written() -> bytes:
+            with tempfile.TemporaryDirectory() as folder:
+                write_video(path := Path(folder) / "video.mp4", model, camera, frames, fps)
+                return path.read_bytes()
+
+        return written
 
     def frame(self) -> Frame:
         """Computes the present frame."""

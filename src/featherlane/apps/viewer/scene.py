@@ -69,8 +69,13 @@ class Scene:
             name: {g: name in AT_FIRST and g in (None, *SHOWN) for g in groups or (None,)}
             for name, groups in self.layers.items()
         }
-        server.scene.set_up_direction("+z")
-        _illuminate(server)
+        scene = server.scene
+        scene.set_up_direction("+z")
+        # a sky and a sun with shadows in place of viser's lights and panorama, which are external resources
+        scene.configure_environment_map(hdri=None)
+        scene.configure_default_lights(enabled=False)
+        scene.add_light_hemisphere("/light/sky", sky_color=SKY, ground_color=EARTH, intensity=2.0, position=UP)
+        scene.add_light_directional("/light/sun", color=SUN, intensity=2.6, cast_shadow=True, position=SUNWARDS)
         self.aim(np.zeros((1, 3)))
 
     # ---- layers ------------------------------------------------------------------------------------------------------
@@ -186,12 +191,3 @@ def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]
     pos, ball = data.geom_xpos[shown], model.geom_rbound[shown, None]
     low, high = (pos - ball).min(0), (pos + ball).max(0)
     return (low + high) / 2, np.maximum(high - low, 1e-3)
-
-
-def _illuminate(server) -> None:
-    """Lights a page with a sky and a sun with shadows, in place of viser's lights and panorama (external resources)."""
-    scene = server.scene
-    scene.configure_environment_map(hdri=None)
-    scene.configure_default_lights(enabled=False)
-    scene.add_light_hemisphere("/light/sky", sky_color=SKY, ground_color=EARTH, intensity=2.0, position=UP)
-    scene.add_light_directional("/light/sun", color=SUN, intensity=2.6, cast_shadow=True, position=SUNWARDS)

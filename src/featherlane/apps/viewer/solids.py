@@ -109,7 +109,8 @@ def by_group(model: Model, looks: Looks, layer: str) -> dict[int, list[Solid]]:
     """
     found: dict[int, list[Solid]] = {}
     groups = np.clip(model.mj_model.site_group if layer == SITES else model.geom_group, 0, NGROUP - 1)
-    for solid in sites(model, looks) if layer == SITES else geoms(model, looks):
+    of_sites = {f"site_{name}": getattr(model, f"site_{name}") for name in "type dataid bodyid pos quat size".split()}
+    for solid in _solids(of_sites, "site", looks) if layer == SITES else geoms(model, looks):
         level = solid.kind == PLANE and solid.body == 0 and bool(np.hypot(*solid.quat[1:3]) < 1e-6)
         if layer == HULLS:
             belongs, solid = solid.kind == MESH and model.hull_polynum[solid.data] > 0, solid._replace(look=PLAIN)
@@ -146,12 +147,6 @@ def _variants(model: Model) -> Iterator[tuple[tuple[int, str] | None, np.ndarray
             yield (k, variant), differs & common, fields | {name: rows[world] for name, rows in own.items()}
         common = common & ~differs
     yield None, common, fields
-
-
-def sites(model: Model, looks: Looks) -> Iterator[Solid]:
-    """Returns the sites of the model."""
-    fields = {f"site_{name}": getattr(model, f"site_{name}") for name in "type dataid bodyid pos quat size".split()}
-    return _solids(fields, "site", looks)
 
 
 def _solids(fields: dict[str, np.ndarray], kind: str, looks: Looks) -> Iterator[Solid]:

@@ -111,16 +111,13 @@ class Watch(Source):
     def _look(self) -> None:
         """Copies rows in the page's thread while no call runs, or keeps the best of several attempts."""
         self._next = time.perf_counter() + 1.0 / self.rate
+        seen = lambda: (self.source.is_busy, self.source.rows["time"].tobytes())  # noqa: E731
         for _ in range(TRIES):
-            before = self.source.is_busy, self._time()
-            copied = self._copied()
-            if before == (self.source.is_busy, self._time()) and not before[0]:
+            before, copied = seen(), self._copied()
+            if before == seen() and not before[0]:
                 self._latest = copied
                 return
             time.sleep(1e-3)
-
-    def _time(self) -> bytes:
-        return self.source.rows["time"].tobytes()
 
     def _copied(self) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
         """Returns the copied worlds, None for all, and their rows."""

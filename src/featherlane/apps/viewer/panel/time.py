@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 from featherlane.apps.video import check_encoder
@@ -9,6 +10,7 @@ from featherlane.apps.viewer.markup import Prose, labels
 from featherlane.apps.viewer.panel.controls import Controls, change
 from featherlane.apps.viewer.session import Session
 from featherlane.apps.viewer.source import Clock
+from featherlane.errors import FeatherlaneError
 
 SPEEDS = ("0.05", "0.1", "0.25", "0.5", "1", "2", "4")
 RESET, BACK, RUN, PAUSE, STEP = "Reset", "Back", "Run", "Pause", "Step"
@@ -88,7 +90,16 @@ def _clock(controls: Controls, source: Clock) -> None:
 
 def _video(controls: Controls) -> None:
     check_encoder()
-    controls.server.send_file_download("video.mp4", controls.page.video(FPS), save_immediately=True)
+    video = controls.page.video(FPS)
+
+    def send() -> None:
+        try:
+            controls.server.send_file_download("video.mp4", video(), save_immediately=True)
+        except FeatherlaneError as error:
+            controls.page.notify(str(error))
+
+    threading.Thread(target=send, daemon=True).start()
+    controls.page.notify("It is saved when it is complete.", "Video")
 
 
 def _side_by_side(controls: Controls) -> None:
