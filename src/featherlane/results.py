@@ -51,6 +51,8 @@ __all__ = [  # noqa: RUF022  in groups
     "Images",
     "Scan",
     "TendonPath",
+    # frozen worlds
+    "FrozenWorld",
     # models
     "Decomposition",
     "NamedView",

@@ -613,7 +613,7 @@ static const void *column(const fl_world *w, int c) { return values(&w->data, w-
 static int64_t slot_of(const fl_world *w, int number, int *before) {
     const double *present = column(w, PRESENT);
     *before = 0;
-    for (int64_t k = 0; k < *(const int32_t *)column(w, COUNT); k++)
+    for (int64_t k = 0; k < *(const int32_t *)column(w, COUNT) && k < w->columns[PRESENT]->rows; k++)
         if (present[k] != 0.0 && (*before)++ == number) return k;
     return -1;
 }
