@@ -28,7 +28,8 @@ LEG = """<mujoco><option integrator="{integrator}"/><worldbody><geom type="plane
 <site name="top" pos=".05 0 0"/><body name="leg" pos="0 0 -.1"><joint name="knee" axis="0 1 0" range="-1 1"/>
 <geom type="capsule" fromto="0 0 0 0 0 -.45" size=".04"/><site name="foot" pos=".05 0 -.3"/></body></body></worldbody>
 <tendon><spatial name="string" limited="true" range="0 .5" stiffness="20"><site site="top"/><site site="foot"/>
-</spatial></tendon><actuator><muscle name="calf" tendon="string" ctrlrange="0 1"/><motor joint="knee" gear="5"/></actuator>
+</spatial></tendon>
+<actuator><muscle name="calf" tendon="string" ctrlrange="0 1"/><motor joint="knee" gear="5"/></actuator>
 <sensor><accelerometer name="imu" site="top"/><tendonpos tendon="string"/><touch site="foot"/></sensor></mujoco>"""
 ASLEEP = """<mujoco><option><flag sleep="enable"/></option><worldbody><geom type="plane" size="5 5 .1"/>
 <body pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
@@ -271,7 +272,7 @@ def test_arguments_are_checked(arm, tmp_path):
         fl.freeze(model, tmp_path / "a.flz", data=3)
     with pytest.raises(fl.ModelError, match=r"got .*a.zip', allowed is the path of a .flz file"):
         fl.freeze(model, tmp_path / "a.zip")
-    with pytest.raises(fl.ModelError, match="targets: got 'sparc', allowed are .*aarch64"):
+    with pytest.raises(fl.ModelError, match=r"targets: got 'sparc', allowed are .*aarch64"):
         fl.freeze(model, tmp_path / "a.flz", targets=("sparc",))
     with pytest.raises(TypeError, match="targets: got 'aarch64', allowed is a sequence"):
         fl.freeze(model, tmp_path / "a.flz", targets="aarch64")

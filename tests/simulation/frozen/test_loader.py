@@ -199,7 +199,7 @@ def test_files_that_do_not_fit_are_refused(small, openings, tmp_path):
     assert first == ("1", "")
     for (opened, error), wanted in zip(found, cases, strict=True):
         assert opened == "0" and wanted in error, (wanted, error)
-    with pytest.raises(fl.ModelError, match="0.flz: has format 2"):
+    with pytest.raises(fl.ModelError, match=r"0\.flz: has format 2"):
         fl.thaw(paths[1])
 
 
