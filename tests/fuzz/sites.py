@@ -354,6 +354,8 @@ PASSED_OVER = {
     "variant_values",
     "world_shape",
     "load_failure",
+    "freeze",
+    "thaw",
     "read_constants",
     "shared_arrays",
     "is_editable",

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.engine.configuration import package_version
 from featherlane.engine.lanes import Record
 from featherlane.engine.lanes.build import shared_object
 from featherlane.engine.lanes.kernel import symbol
@@ -22,7 +21,6 @@ from featherlane.engine.lanes.record import LINE, address
 from featherlane.engine.model.arguments import instance, one_of
 from featherlane.engine.model.array_file import whole_file
 from featherlane.engine.model.enums import State
-from featherlane.engine.model.features import refuse_sensors
 from featherlane.engine.model.model import Model, check_model
 from featherlane.engine.model.names import element
 from featherlane.engine.simulation.frozen.world import FrozenWorld, checked_path, moved
@@ -31,6 +29,7 @@ from featherlane.engine.simulation.tile.fields import ADDRESSES, DATA
 from featherlane.engine.simulation.tile.library import library
 from featherlane.engine.simulation.tile.workspace import in_use
 from featherlane.engine.simulation.world.data import Data, ready
+from featherlane.engine.simulation.world.recordings import check_bindable
 from featherlane.engine.simulation.world.state import places, state_size
 from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeatureError
 
@@ -78,7 +77,7 @@ def freeze(model: Model, path: str | Path, *, targets: Sequence[str] = (), data:
     sections = {name: _section(record, world.workspace.sizes) for name, record in records.items()}
     manifest: dict[str, Any] = {
         "format": FORMAT,
-        "featherlane": package_version("featherlane"),
+        "featherlane": _version(),
         "source": Path(model.source).name,
         "layout": library().layout_hash(),
         "symbols": {name: symbol(stage, *FORM, False) for name, stage in (("step", steps), ("forward", forward_pass))},
@@ -147,6 +146,15 @@ def _levels(given: Any) -> list[str]:
     return [name for level, name in known.items() if level in wanted]
 
 
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
+    try:
+        return version("featherlane")
+    except PackageNotFoundError:  # its source is on the path
+        return "not installed"
+
+
 def _target(level: str) -> dict[str, str]:
     """Returns a target as the manifest lists it."""
     name, (system, architecture) = split_target(level)
@@ -162,7 +170,7 @@ def _refuse(model: Model) -> None:
     found += [f"option lcp_solver: registered solver {model.opt.lcp_solver!r}"] if model.user_lcp_solver else []
     if found:
         raise UnsupportedFeatureError(found, model.source, "user callbacks cannot be frozen")
-    refuse_sensors(model)
+    check_bindable(model, "freeze", "sensordata")
 
 
 def _start(model: Model, data: Data | None) -> Data:
