@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import re
 import zipfile
@@ -222,6 +223,20 @@ def test_inputs_are_assigned_and_results_are_not(arm):
         world.ctrl = np.zeros(6)
     with pytest.raises(fl.ModelError, match=r"state: got"):
         world.set_state(np.zeros(3))
+
+
+def test_an_array_keeps_the_file_open(arm):
+    qpos, mass = fl.thaw(arm[1]).qpos, fl.thaw(arm[1]).constant("body_mass")
+    gc.collect()
+    qpos += 1.0
+    assert qpos.tolist() == (arm[0].qpos0 + 1.0).tolist() and mass.tolist() == arm[0].body_mass.tolist()
+
+
+def test_worlds_of_one_file_are_independent(arm):
+    first, second = fl.thaw(arm[1]), fl.thaw(arm[1])
+    first.ctrl = 1.0
+    first.step(10)
+    assert first.time > 0.0 == second.time and not second.qvel.any()
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------

@@ -129,9 +129,9 @@ def shared_object(library: Library, stages: Iterable[Stage], form: tuple[str, in
     found = library.prebuilt_object(level)
     if found is not None:
         return found
-    needed = list({s.name: s for stage in stages for s in library.required(stage)}.values())
-    try:
-        compile_all(library, needed, [form], [level])
+    needed = {s.name: s for stage in stages for s in library.required(stage)}
+    try:  # one after the other: a new process would run the main module of a script again
+        codes = {name: library.object_code(s, *variant(s, *form), cpu=level) for name, s in needed.items()}
     except ImportError as error:
         raise KernelError(
             f"kernels for {level} have to be compiled, because this installation lacks them. "
@@ -139,9 +139,9 @@ def shared_object(library: Library, stages: Iterable[Stage], form: tuple[str, in
         ) from error
     place = processor.split_target(level)[1]
     with tempfile.TemporaryDirectory() as folder:
-        objects = [Path(folder, f"{s.name}.o") for s in needed]
-        for s, path in zip(needed, objects, strict=True):
-            path.write_bytes(library.object_code(s, *variant(s, *form), cpu=level))
+        objects = [Path(folder, f"{name}.o") for name in codes]
+        for path, code in zip(objects, codes.values(), strict=True):
+            path.write_bytes(code)
         out = Path(folder, f"kernels{SUFFIXES[place[0]]}")
         link(map(str, objects), str(out), {LAYOUT_SYMBOL: library.layout_hash()}, place)
         return out.read_bytes()

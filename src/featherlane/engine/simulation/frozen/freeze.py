@@ -18,11 +18,13 @@ from featherlane.engine.lanes.kernel import symbol
 from featherlane.engine.lanes.processor import cpu_level, levels_of_architecture, split_target, target_name
 from featherlane.engine.lanes.processor import levels as runnable_levels
 from featherlane.engine.lanes.record import LINE, address
+from featherlane.engine.lanes.runtime import mode
 from featherlane.engine.model.arguments import instance, one_of
 from featherlane.engine.model.array_file import whole_file
 from featherlane.engine.model.enums import State
 from featherlane.engine.model.model import Model, check_model
 from featherlane.engine.model.names import element
+from featherlane.engine.simulation.frozen.loader import loader
 from featherlane.engine.simulation.frozen.world import FrozenWorld, checked_path, moved
 from featherlane.engine.simulation.step.forward import forward_pass, steps
 from featherlane.engine.simulation.tile.fields import ADDRESSES, DATA
@@ -66,9 +68,12 @@ def freeze(model: Model, path: str | Path, *, targets: Sequence[str] = (), data:
         ArgumentTypeError: `model` is not a Model, `data` is not a Data.
         ModelError: an unknown target, a path without .flz, a file that cannot be written.
         UnsupportedFeatureError: the model has user callbacks, or sensors that are not computed.
-        KernelError: the kernels of a target cannot be compiled here.
+        RuntimeError: the system is not Linux; the kernels of a target, or the C library, cannot be compiled here.
     """
     check_model(model)
+    loader()  # raises an error on other systems
+    if mode() == "python":
+        raise ModelError("freeze: kernels run uncompiled (FEATHERLANE_MODE is python), allowed are the compiled modes")
     out, levels = checked_path(path), _levels(targets)
     _refuse(model)
     world = _start(model, data)

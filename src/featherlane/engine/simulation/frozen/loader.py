@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import os
 import tempfile
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import numpy as np
 from featherlane.engine.lanes import cache, processor
 from featherlane.engine.lanes.link import link_loader
 from featherlane.engine.lanes.runtime import PREBUILT, KernelError
+from featherlane.errors import ModelError
 
 SOURCE = Path(__file__).with_name("featherlane.c")
 LIBRARY = "libfeatherlane.so"  # in the folder of the prebuilt kernels
@@ -36,12 +38,13 @@ class Field(ctypes.Structure):
         ("values", ctypes.c_void_p),
     )
 
-    def array(self) -> np.ndarray:
-        """Returns the field's live memory in its shape, which does not keep the world alive."""
+    def array(self, owner: Opened) -> np.ndarray:
+        """Returns the field's live memory in its shape, which keeps the file open."""
         dtype, shape = np.dtype(DTYPES[self.type]), tuple(self.shape[: self.ndim])
         if not self.count:
             return np.zeros(shape, dtype)
         content = (ctypes.c_char * (self.count * dtype.itemsize)).from_address(self.values)
+        content.owner = owner
         return np.frombuffer(content, dtype).reshape(shape)
 
 
@@ -108,3 +111,21 @@ def loader() -> ctypes.CDLL:
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     return library
+
+
+class Opened:
+    """An open file, which is closed after the last world or array that refers to it.
+
+    Attributes:
+        address: the C library's pointer.
+    """
+
+    def __init__(self, path: Path, trust: str | None):
+        error, self.address = ctypes.create_string_buffer(TEXT), None
+        self.address = loader().fl_open(os.fsencode(path), trust.encode() if trust else None, error, TEXT)
+        if not self.address:
+            raise ModelError(f"{path}: {error.value.decode(errors='replace')}")
+
+    def __del__(self) -> None:
+        if self.address:
+            loader().fl_close(self.address)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
 import re
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike
 from featherlane.engine.model.arguments import whole_argument
 from featherlane.engine.model.assignment import assign, broadcast_reals, is_mixed
 from featherlane.engine.model.status import FOUND_FULL, FOUND_NON_FINITE, STATUS
-from featherlane.engine.simulation.frozen.loader import CONTACT, TEXT, Field, loader
+from featherlane.engine.simulation.frozen.loader import CONTACT, Field, Opened, loader
 from featherlane.engine.simulation.tile.call_lock import Turn
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.world.data import Data
@@ -71,7 +70,7 @@ class FrozenWorld:
     """Holds one world of a frozen file, which its own kernels step; `featherlane.thaw` creates it.
 
     Fields of the world are attributes under their names, in float64: `world.qpos` (nq,), `world.xpos` (nbody, 3).
-    Arrays are live; they are valid as long as the world exists.  States, controls and other inputs may be written; all
+    Arrays are live.  States, controls and other inputs may be written; all
     else is read-only.  Sizes, such as `world.nq`, are attributes, too.  Each step has the bits that `featherlane.step`
     had when the file was written.
 
@@ -86,19 +85,12 @@ class FrozenWorld:
     """
 
     def __init__(self, path: Path, trust: str | None = None):
-        library, error, own = loader(), ctypes.create_string_buffer(TEXT), self.__dict__
-        own["_library"], own["path"] = library, path
-        given = library.fl_open(os.fsencode(path), trust.encode() if trust else None, error, TEXT)
-        own["_handle"] = given
-        if not given:
-            raise ModelError(f"{path}: {error.value.decode(errors='replace')}")
+        own = self.__dict__
+        own["_library"], own["_opened"], own["path"] = loader(), Opened(path, trust), path
+        own["_handle"] = self._opened.address
         own["_turn"], own["_unreported"] = Turn("frozen world"), FOUND_NON_FINITE | FOUND_FULL
         for name in ("hash", "target", "version"):
-            own[name] = getattr(library, f"fl_{name}")(given).decode()
-
-    def __del__(self) -> None:
-        if self.__dict__.get("_handle"):
-            self._library.fl_close(self._handle)
+            own[name] = getattr(self._library, f"fl_{name}")(self._handle).decode()
 
     def __reduce__(self):
         raise ArgumentTypeError("a frozen world cannot be pickled; thaw its file again, and set its state")
@@ -114,7 +106,7 @@ class FrozenWorld:
             raise UnknownAttributeError(f"a frozen world has no {name!r}")
         f = self._field(name)
         if f is not None:
-            array = f.array()
+            array = f.array(self._opened)
             if array.shape == (1,):
                 return int(array[0]) if f.whole else float(array[0])
             array.flags.writeable = bool(f.writable)
@@ -135,7 +127,7 @@ class FrozenWorld:
             raise UnknownAttributeError(f"a frozen world has no field {name!r} to set{near(name, DATA.index)}")
         if not f.writable:
             raise UnknownAttributeError(f"{name} of a frozen world is computed and cannot be set")
-        assign(name, f.array(), value, mixed=is_mixed(name))
+        assign(name, f.array(self._opened), value, mixed=is_mixed(name))
 
     def __repr__(self) -> str:
         return f"FrozenWorld({str(self.path)!r}, version={self.version}, target={self.target}, time={self.time:g})"
@@ -149,7 +141,7 @@ class FrozenWorld:
         f = self._field(name, "fl_find_constant") if isinstance(name, str) else None
         if f is None:
             raise UnknownNameError(f"constant: got {name!r}, allowed are names of arrays of the model (docs/fields.md)")
-        return f.array().copy()
+        return f.array(self._opened).copy()
 
     def id(self, kind: str, name: str) -> int:
         """Returns the id of an object by its kind (`body`, `joint`, `actuator`, `sensor`, ...) and its name.
