@@ -158,6 +158,16 @@ def places(node, at=()):
         yield from places(node[key], (*at, key))
 
 
+def test_two_open_files_have_separate_kernels(small, humanoid, tmp_path):
+    """The system would return an open library for a second one of the same name, also if the name is of another file."""
+    (tmp_path / "empty.flz").write_bytes(packed(text_of(small[0]), small[1]))
+    full, empty = fl.thaw(humanoid[1]), fl.thaw(tmp_path / "empty.flz")
+    full.step()
+    empty.step()  # its kernels do nothing
+    assert full.time > 0.0 and empty.time == 0.0
+    assert full.self_test() and not empty.self_test()
+
+
 def test_files_that_do_not_fit_are_refused(small, openings, tmp_path):
     manifest, members = small
     data = manifest["records"]["data"]

@@ -76,6 +76,7 @@ struct fl_world {
     span controls;
     double *state; /* of the self-test */
     void *library;
+    int descriptor; /* of its file; -1: none */
     int32_t (*step)(int64_t *, int64_t *, int64_t);
     int32_t (*forward)(int64_t *, int64_t *);
     char hash[HEX + 1];
@@ -487,18 +488,18 @@ static int has_level(const char *level) {
 #endif
 }
 
-/* Maps a shared object from memory. */
+/* Maps a shared object from memory.  Its file stays open with the world, because dlopen would return this library for
+   another file of the same name; the name differs from those of other programs. */
 static void *mapped(opening *o, span content) {
     char path[64];
     int descriptor = (int)syscall(SYS_memfd_create, "featherlane", 1u); /* 1: closed by exec */
     int64_t done = 0, written = descriptor < 0 ? -1 : 1;
+    o->world->descriptor = descriptor;
     while (done < content.size && written > 0)
         done += written = write(descriptor, content.at + done, (size_t)(content.size - done));
-    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    snprintf(path, sizeof path, "/proc/self/fd/../fd/%d", descriptor);
     void *library = written > 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    const char *why = library || written <= 0 ? "not enough memory" : dlerror();
-    if (descriptor >= 0) close(descriptor);
-    if (!library) fail(o, "its kernels cannot be mapped: %s", why);
+    if (!library) fail(o, "its kernels cannot be mapped: %s", written > 0 ? dlerror() : "not enough memory");
     return library;
 }
 
@@ -528,6 +529,7 @@ fl_world *fl_open(const char *path, const char *trust, char *error, size_t size)
         return NULL;
     }
     if (!o.world) fail(&o, "not enough memory");
+    o.world->descriptor = -1;
     read_file(&o, path);
     read_manifest(&o, trust);
     map_kernels(&o);
@@ -538,6 +540,7 @@ fl_world *fl_open(const char *path, const char *trust, char *error, size_t size)
 void fl_close(fl_world *w) {
     if (!w) return;
     if (w->library) dlclose(w->library);
+    if (w->descriptor >= 0) close(w->descriptor);
     for (record *r = &w->model; r; r = r == &w->model ? &w->data : NULL) free(r->fields), free(r->raw), free(r->table);
     free(w->parts), free(w->state), free(w->nodes), free(w->text), free(w->file), free(w);
 }
