@@ -58,11 +58,11 @@ MOST_EDGE_PAIRS = 256  # maximum number of pairs of edges of two faces that are 
 
 @kernel
 def is_decided(d1, dist, error):
-    """Returns whether an error of the depth cannot change whether the shapes have a contact, or whether they overlap.
+    """Returns whether contact and overlap of the shapes are certain despite the error of a face that is not flat.
 
-    That is, whether the distances of the cores from dist to dist + error are all above or all at most the contact's
-    limit, and likewise for the sum of the radii.  If not, the facet of a face is rejected because of the face's error,
-    and a triangle decides.
+    The plane of a face is at its highest corner, so the distance of the cores (negative: penetration) is at least dist
+    and at most dist + error.  Contact is certain, or its absence, if both ends are on one side of the contact's limit;
+    overlap likewise with the sum of the radii.  If this returns 0, a triangle of the face decides.
     """
     limit = core_limit(d1)
     touch = core_radius(d1, side=0) + core_radius(d1, side=1)

@@ -65,9 +65,9 @@ def entry_index(start, size, row, column):
 
 @stage
 def clear_panels(m1, d1):
-    """Sets all entries of the placed panels to zero.
+    """Sets all entries of the panels to zero.
 
-    Reads:  graph.order, panel.adr, panel.width.   Writes: panel.*.
+    Reads:  graph.order, panel.adr, panel.width, panel.zero.   Writes: panel.values.
     """
     last_tree = d1.graph.order[d1.ngraph - 1]  # its panel is the last one
     vectors = eights(d1.panel.values)
