@@ -30,9 +30,12 @@ Names
     coulomb.*  in the layout of con_y: friction = x, trial = z, zone = t.  The place of n has other values: w in
                zone[k][0], the violation of contact k in trial[k][0], the w of its trial force in friction[k][0]
     w, t       a contact has w > 0 in both zones, and w = 0 if it is open; t is a unit vector if it slips, else 0
-    b, T       `friction_bound`: b, the normal force; T = |y| over the friction directions; D, Dt: con_D, con_Dt
-    e          rho times Dt of the law, with rho = 1e-4 at first.  It is smaller if e T would exceed REACH b, so
-               friction that overshoots lets the contact stick before the slip reverses
+    b, T       `friction_bound`: b, the normal force; T = |y| over the friction directions
+    D, Dt      con_D, con_Dt: of the present problem, which may be softer than the law (coulomb.py).  coulomb.Dt: Dt of
+               the law
+    e          min(rho coulomb.Dt, Dt, REACH b / T), with rho = 1e-4 at first.  With e <= Dt, the factor 1 - e / Dt of x
+               in z is not negative.  With e T <= REACH b, friction that overshoots lets the contact stick before the
+               slip reverses
     pushes     coulomb.pushes[k]: 1 if contact k pushes in a world that continues
     con_body   con_body[k]: pushed body of contact k, and the other one, 0 if it does not move
     `friction_dot(d, k, x, y)`: sum of x_i y_i over the friction directions of contact k
@@ -98,8 +101,8 @@ def zone_before(d, k):
 def store_trial_force(d, k, rho):
     """Computes the trial force z of contact k in coulomb.trial, and its w in coulomb.friction[k][0]; returns |z|.
 
-    z = (1 - e / Dt) x - e y,   w = b e / (|z| - b (1 - e / Dt)) if |z| > b,
-    with e = rho Dt of the law, at most Dt of the present problem and REACH b / T.
+    z = (1 - e / Dt) x - e y,   w = b e / (|z| - b (1 - e / Dt)) if |z| > b,   e = min(rho coulomb.Dt, Dt, REACH b / T)
+    Dt = con_Dt is that of the present problem, coulomb.Dt that of the law.
     """
     b = friction_bound(d, k, d.primal.con_y)
     Dt = d.con_Dt[k]
@@ -189,7 +192,7 @@ def choose_zones(m, d, live, rho, share):
 
     Args:
         live: mask of worlds.
-        rho: e over Dt.
+        rho: e over Dt of the law.
         share: part of the largest violation of a body, at most 1.
     """
     clear_body_forces(m, d)  # con_wrench[body][0]: largest violation, 0 at first
@@ -307,7 +310,7 @@ def newton_step(m, d, live, residual, rho, niter):
     Args:
         live: mask of worlds.
         residual: norm of the law's residual r = primal.grad.  The smaller it is, the more accurate the direction.
-        rho: e over Dt.
+        rho: e over Dt of the law.
         niter: number of earlier iterations.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)

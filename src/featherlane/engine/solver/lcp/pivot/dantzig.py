@@ -232,8 +232,11 @@ def change_side(r1, p, i):
 def drive_row(r1, i, noise):
     """Moves x_i until w_i = 0 or a bound stops it; `noise`: rounding error of w_i.
 
-    Each round takes one step: up to the end of the move, or to the next variable before i that changes sides.  Variable
-    i is left WAITING if the step is unbounded, if too many steps have length 0, or after too many pivots.
+    Each round takes one step: up to the end of the move, or to the next variable before i that changes sides.
+    At the end of the move, variable i enters the factor (w_i = 0) or is at its bound.  It is left WAITING if
+    - the step is unbounded: there is no solution;
+    - too many steps have length 0, or the solve takes too many pivots;
+    - w_i = 0, but it depends on the factor's rows, so that it cannot enter.
     """
     sign = 1.0 if r1.scaled.w[i] < 0.0 else -1.0  # w_i increases with x_i
     zero_steps_left = STANDSTILL * r1.one.n[0] + 8  # steps of length 0 that are still allowed
