@@ -153,13 +153,17 @@ def inverse_where(mask, x):
 
 @kernel
 def store_zone(d, k, share):
-    """Sets coulomb.zone of contact k, w and t, from its trial force z.
+    """Sets coulomb.zone of contact k, w and t, from its trial force z.  The first mask that is true decides:
 
-    With a violation below `share` of its bodies' largest one, the contact stays in its zone.
-        slips:           w of z,       t = z / |z|    w of z: the formula at the top of this file
-        keeps slipping:  w = Dt / 2,   t = x / |x|    although |z| < b, where w of z is above Dt or negative
-        sticks:          w = Dt,       t = 0          the limit of w of z at |z| = b
-        open (b = 0):    w = 0,        t = 0
+        not pushes       b = 0: open                              w = 0,        t = 0
+        keeps_sticking   waits, and was sticking                  w = Dt,       t = 0
+        keeps_slipping   waits, and was slipping with x != 0      w = Dt / 2,   t = x / |x|
+        slips            |z| > b                                  w of z,       t = z / |z|
+        else             sticks                                   w = Dt,       t = 0
+
+    waits: z is in another zone, but its violation is below `share` of the largest one of the contact's bodies.
+    w of z: the formula at the top of this file.  It is Dt at |z| = b.  For |z| < b it is above Dt or negative, so
+    `keeps_slipping` has Dt / 2.
     Reads:  the outputs of `store_violation`: trial = z, trial[k][0] = the violation, friction[k][0] = w of z, and
             con_wrench[body][0] = the largest violation of the body.
     """
@@ -169,7 +173,6 @@ def store_zone(d, k, share):
     x_length = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
     stuck, slipped = zone_before(d, k)
     pushes = b > 0.0
-    # worlds in which the zone would change, but another contact of the bodies violates its bound by more
     waits = pushes & (violation > 0.0) & (violation < share * largest_violation(d, k))
     keeps_sticking = waits & stuck
     keeps_slipping = waits & slipped & (x_length > 0.0)

@@ -86,7 +86,7 @@ def find_direction(r1, i, sign):
     blocks = i // 8 + 1  # eights that hold variables 0 to i
     clear_direction(r1, blocks)
     substitute_backward(r1, r1.one.rhs_entering, r1.one.y)
-    # of dx_i = sign, to which those of dx_C are added
+    # both sums begin with dx_i = sign, then add dx_C
     sum_abs_dx = 1.0
     sum_sq_dx = 1.0
     for k in range(r1.one.nfactor[0]):

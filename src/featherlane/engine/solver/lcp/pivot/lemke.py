@@ -83,9 +83,10 @@ def nonbasic_column(p1, variable):
 # ---- the ratio test --------------------------------------------------------------------------------------------------
 @kernel
 def lexicographic_coefficient(p1, i, j):
-    """Returns the coefficient of eps^(j + 1) in the basic variable of row i, for q + (eps, eps^2, ...) in place of q.
+    """Returns the coefficient of eps^(j + 1) in the basic variable of row i, if -b is -b + (eps, eps^2, ...).
 
-    It is -T_ic if w_j is nonbasic in column c, 1 if it is the basic variable of row i, else 0.
+    The dictionary then has w_j - eps^(j + 1) in place of each w_j.  So the coefficient is -T_ic if w_j is nonbasic in
+    column c, 1 if w_j is the basic variable of row i, else 0.
     """
     c = nonbasic_column(p1, j)
     coefficient = 0.0

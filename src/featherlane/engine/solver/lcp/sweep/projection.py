@@ -158,11 +158,14 @@ def largest_diagonal(p):
 
 @kernel
 def set_steps(p, cone):
-    """Computes lcp.step, the change of x_i per unit of w_i: 1 / A_ii; on a cone mu_i^2 / sum mu_j^2 A_jj for friction.
+    """Computes lcp.step, the change of x_i per unit of w_i.
 
-    The friction rows of a cone then have equal steps in the metric of s; the sum, the trace of their block of A there,
-    bounds every eigenvalue.  The force of a row with A_ii = 0 has no effect on w: with finite bounds, a long step
-    brings it to one of them; else its steps are short.
+        1 / A_ii                       if cone = 0, and for all rows but those of friction on a cone
+        mu_i^2 / sum of mu_j^2 A_jj    if cone = 1, for friction row i of a cone, over its friction rows j: the steps
+                                       are equal in the metric of s, and the sum, the trace of their block of A there,
+                                       bounds every eigenvalue
+    If A_ii = 0, w does not depend on the force of the row.  With finite bounds, its step is long, so that it comes to
+    one of them; else the step is short.
     """
     largest = largest_diagonal(p)
     floor = FLOOR * largest
