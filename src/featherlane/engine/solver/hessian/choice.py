@@ -61,6 +61,7 @@ def select_factorization(m, d):
 
     If the model uses the articulated-body method, worlds with hessian.coupled = 0 take it.  All other worlds take the
     one pattern in hessian.pattern; with ORDERED, ordered is 1.
+
     articulated   a long tree (uses_articulated), in worlds in which no row couples two branches: O(n) instead of
                   n^3 / 6.  A chain of 100 ball joints is solved 60 to 110 times as fast as by TREE.
     TREE          no slot of the tile couples two branches: the model's own rows, without fill-in.

@@ -121,8 +121,8 @@ def soften_losses(m, d, chosen, stiffness):
 def set_problem(m, d, chosen, back, shifted, stiffness):
     """Sets the problem of stiffness s in the `chosen` worlds; returns the norm of the residual of all worlds.
 
-    Contact k gets the compliance c = (1 / s - 1) / Dt: D / (1 + c D), s Dt and y - c p take the place of D, Dt and y,
-    with the proximal forces p = coulomb.force.  Friction loss has s D in place of D.
+    A contact with friction gets the compliance c = (1 / s - 1) / Dt: D / (1 + c D), s Dt and y - c p take the place of
+    D, Dt and y, with the proximal forces p = coulomb.force.  Friction loss has s D in place of D.  Other rows keep D.
 
     Args:
         chosen: mask of worlds that get the problem.
@@ -284,7 +284,7 @@ def coulomb_newton(m, d):
 
     Each world solves a sequence of problems of stiffness s <= 1, the last of which, s = 1, is the law.
     Numbers of each world:
-        stiffness: s of its problem, 1 of the law.  proximal: mask of worlds with proximal problems.
+        stiffness: s of its problem, 1 of the law.
         residual: norm of its problem's residual.  start_residual: that at the problem's start.
         initial_residual: norm of the law's residual at the start of the solve.
         least: least residual of its problem.  too_large: residual above which the problem is given up.
@@ -292,6 +292,7 @@ def coulomb_newton(m, d):
         rho: e of the trial force over Dt of the law (primal_dual.py).
     Masks of worlds:
         live: takes the next step.  unsolved: has not solved the law; it is not live if it has given up.
+        proximal: its problem is a proximal one.
         slow: this iteration made no progress (HALVED).  hopeless: further iterations do not solve its problem.
     """
     d.coulomb.fixed[0] = 1  # the next line search keeps the friction bounds fixed
