@@ -159,7 +159,7 @@ def places(node, at=()):
 
 
 def test_two_open_files_have_separate_kernels(small, humanoid, tmp_path):
-    """dlopen returns an open library for a second file of the same name."""
+    """The system returns an open library for a second one of the same name, even if it is another file."""
     (tmp_path / "empty.flz").write_bytes(packed(text_of(small[0]), small[1]))
     full, empty = fl.thaw(humanoid[1]), fl.thaw(tmp_path / "empty.flz")
     full.step()
