@@ -183,6 +183,31 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     arm = fl.controllers.OperationalSpace(batch, "hand", ["wire", 1], orientation=False, decoupled=False)
     arm.target_pos = [0.1, 0.0, 0.0]
     print(batch.rollout(25, control=arm), arm.stiffness * 2.0)
+    actions = fl.controllers.Actions(
+        input_min=-1.0,
+        input_max=[1.0],
+        output_min=None,
+        output_max=0.1,
+        input_type="delta",
+        impedance_mode="fixed",
+        kp_limits=(0.0, 300.0),
+        damping_ratio_limits=(0.0, 10.0),
+        single_precision_rotations=False,
+    )
+    reach = fl.controllers.OperationalSpace(
+        batch, 0, [0], orientation="held", base="hand", actions=actions, position_limits=(-1.0, [1.0, 1.0, 2.0])
+    )
+    joint = fl.controllers.JointPosition(batch, ["wire"], actions=actions, compensated=True, position_limits=(-1, 1))
+    speed = fl.controllers.JointVelocity(
+        batch, ["wire"], 2.0, actions=actions, compensated=True, velocity_limits=(-1, 1)
+    )
+    torque = fl.controllers.JointTorque(batch, ["wire"], actions=None, compensated=True, torque_limits=None)
+    fingers = fl.controllers.Gripper(batch, [0], directions=-1, columns=[0], speed=0.2, binary=True, each_step=False)
+    robot = fl.controllers.Composite({"arm": reach, "hand": fingers})
+    robot.set_goal(np.zeros((8, robot.action_width)), "desired")
+    robot.reset(ids=[0])
+    least: Array = robot.action_limits[0]
+    print(least, robot.columns["arm"], robot.parts["arm"].actuators, joint.goal, speed.kp, torque.goal)
     goal: Array = controller.target + controller.rows["target"]
     print(batch.rollout(2, controller)["qpos"], controller.function, goal)
     noise = fl.DepthNoise(std=0.01, growth=0.001, quantization=0.001, dropout=0.01, fill=0.0, seed=[1, 2])
@@ -229,6 +254,11 @@ def many_worlds(model: fl.Model) -> fl.Batch:
         failure.save("failure.npz")
         again: fl.Data = fl.load_failure("failure.npz").replay(-1, checked=True)
         print(failure.cause, failure.time, again)
+    digest: str = fl.freeze(one, "world.flz", targets=("x86-64-v3",), data=data)
+    frozen: results.FrozenWorld = fl.thaw("world.flz", trust=digest)
+    frozen.step(2)
+    frozen.set_state(frozen.get_state())
+    print(frozen.contact, frozen.status, frozen.constant("body_mass"), frozen.id("body", "torso"), frozen.self_test())
     print(now, groups, position, recorded, hits.normal, apart.fromto, forces, data, one, status, batch.copy())
     return batch
 
@@ -469,6 +499,22 @@ class Sensed(environments.Task):
         self, worlds: fl.Batch, ids: Array, random: environments.RandomStreams
     ) -> dict[str, dict[str, Array]]:
         return {"actor": {"qpos": 0.01 * random.normal(ids, 2)}}
+
+
+class Slow(environments.VelocityTask):
+    """Defines a walking task by its reward terms."""
+
+    def terms(self, worlds: fl.Batch) -> dict[str, Array]:
+        return super().terms(worlds) | {
+            "high": worlds.qpos[:, 2] - self.height_at(worlds.qpos[:, 0], worlds.qpos[:, 1])
+        }
+
+
+def robot_tasks() -> list[environments.RobotTask]:
+    walkers = [environments.QuadrupedRough(terrain=("rough",), push=0.3), environments.HumanoidRough(curriculum=True)]
+    flat = [environments.Quadruped(mass=(0.9, 1.1)), environments.HumanoidWalk(cadence=1.0), Slow()]
+    arms: list[environments.ArmTask] = [environments.ArmReach(rate=2.0), environments.ArmPush(spread=0.3)]
+    return [*walkers, *flat, *arms, environments.HandTurn(speed=0.5)]
 
 
 def observed(batch: fl.Batch) -> Array:
