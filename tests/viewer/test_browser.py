@@ -134,7 +134,7 @@ def middle(view, world, body):
          [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
          [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]]
     )  # fmt: skip
-    point = at.pos[k, body] + turn @ centre + view.page.scene.spread([world])[0]
+    point = at.pos[k, body] + turn @ centre + view.page.offsets[world]
     forward = camera.look_at - camera.position
     forward = forward / np.linalg.norm(forward)
     right = np.cross(forward, camera.up_direction)
