@@ -369,6 +369,7 @@ def test_a_video_is_downloaded(served, visit, tmp_path):
     view = served("pendulum", paused=True)
     here = visit(view)
     here.drawn()
+    view.page.source.batch.qvel[:] = 3.0
     view.page.ask(lambda: view.page.source.advance(100))
     with here.tab.expect_download(timeout=1e3 * SECONDS) as download:
         here.button("Video")
