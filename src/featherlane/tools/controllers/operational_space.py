@@ -3,8 +3,8 @@
     tau = J^T (Lambda F - Lambda_full J a) + M a + c,   Lambda = (J M^-1 J^T)^-1
     F = K (x_target - x) - D v,   a = k (posture - q) - 2 sqrt(k) qvel
 
-J (6, n) and M (n, n) are the Jacobian of the site and the inertia matrix for the n controlled dofs.  v is the velocity of
-the site, minus that of the base.  c compensates Coriolis, centrifugal and gravity forces.  `a` is the acceleration
+J (6, n) and M (n, n) are the Jacobian of the site and the inertia matrix for the n controlled dofs.  v is the velocity
+of the site, minus that of the base.  c compensates Coriolis, centrifugal and gravity forces.  `a` is the acceleration
 towards a posture; its effect on the site is removed.
 Source: Khatib, A unified approach for motion and force control of robot manipulators: the operational space formulation
     (1987), eqs. (15), (50); the posture term: sec. VII.
