@@ -76,7 +76,8 @@ class Source:
         delayed: poses that have a memory.
         starts: initial states, name -> (k, ...): state fields; fields of the model that a reset changes; "touch": the
             contacts of the groups; "used": the number of the object that is used, in tasks with one of several objects.
-        alternatives: names of the observables of each object, of which an episode has those of one object.
+        alternatives: in tasks with one of several objects, the observables of the objects: the number of the object, and
+            the place among its observables, by name.
     """
 
     model: Model
@@ -87,7 +88,7 @@ class Source:
     observed: list[Observed]
     delayed: list[Delayed]
     starts: dict[str, np.ndarray]
-    alternatives: list[list[str]]
+    alternatives: dict[str, tuple[int, int]]
 
 
 def read(task: str, settings: Mapping[str, Any], pool: int) -> Source:
@@ -265,7 +266,7 @@ def called(gripper: Any, actions: np.ndarray) -> np.ndarray:
 
 
 # ---- observables and states ------------------------------------------------------------------------------------------
-def observables(env: Any, goal: Goal, model: Model) -> tuple[list[Observed], list[list[str]]]:
+def observables(env: Any, goal: Goal, model: Model) -> tuple[list[Observed], dict[str, tuple[int, int]]]:
     """Returns the observables of an environment in its order, and the `alternatives` of `Source`.
 
     Raises:
@@ -275,10 +276,11 @@ def observables(env: Any, goal: Goal, model: Model) -> tuple[list[Observed], lis
     for robot in env.robots:
         known |= of_robot(robot, model)
     sensors = getattr(env, "nut_id_to_sensors", None) or getattr(env, "object_id_to_sensors", None) or {}
-    alternatives = list(sensors.values()) if getattr(env, "single_object_mode", 0) == 1 else []
-    chosen, found = {name for names in alternatives for name in names}, []
+    sensors = sensors if getattr(env, "single_object_mode", 0) == 1 else {}
+    alternatives = {name: (k, i) for k, names in sensors.items() for i, name in enumerate(names)}
+    found = []
     for name, each in private("robosuite", env, "_observables").items():
-        if not (each.is_enabled() and each.is_active() or name in chosen):
+        if not (each.is_enabled() and each.is_active() or name in alternatives):
             continue
         if name not in known:
             raise ModelError(f"observable {name!r} is not supported, allowed are {', '.join(known)}{near(name, known)}")

@@ -360,7 +360,7 @@ def rotation_matrices(vectors: np.ndarray, single: bool = False) -> np.ndarray:
     axis = vectors / np.where(angle > 0.0, angle, 1.0)
     q = np.concatenate([np.cos(angle / 2.0), axis * np.sin(angle / 2.0)], axis=1)
     q = q.astype(np.float32) if single else q
-    scale = np.sqrt(2.0 / np.einsum("ni,ni->n", q, q).astype(float))
+    scale = np.sqrt(2.0 / (q * q).sum(axis=1, dtype=float).astype(q.dtype).astype(float))
     q = (q * scale[:, None]).astype(q.dtype)
     P = q[:, :, None] * q[:, None, :]  # products
     R = np.empty((len(q), 3, 3))
