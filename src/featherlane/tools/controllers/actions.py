@@ -41,7 +41,7 @@ class Actions:
             and the damping is critical; `variable`: the damping ratio of each direction precedes both.
         kp_limits: (least, greatest) stiffness in actions [1/s^2], numbers or (k,).
         damping_ratio_limits: (least, greatest) damping ratio in actions, numbers or (k,).
-        single_precision_rotations: whether rotations are rounded to float32, as robosuite does.
+        single_precision_rotations: whether rotations of deltas are rounded to float32, as in robosuite.
 
     A controller checks the values when it is made.
     """
@@ -180,6 +180,10 @@ class Part(Controller):
         return (np.clip(values, low, high) - (high + low) / 2.0) * ((most - least) / (high - low)) + (
             most + least
         ) / 2.0
+
+    def _limited(self, goal: np.ndarray) -> np.ndarray:
+        """Returns goals within the limits that the controller has."""
+        return np.clip(goal, self.lower, self.upper) if "lower" in self.rows else goal
 
     def _set_goal(self, values: np.ndarray, desired: bool) -> None:
         """Sets the goals by values (nworld, columns); `desired`: they are changes of the last goals."""
