@@ -131,7 +131,7 @@ def opened(task: str, settings: Mapping[str, Any]) -> Any:
     made = robosuite.environments.base.REGISTERED_ENVS[task]
     try:
         env = made(**FIXED, **settings)
-    except (TypeError, AssertionError, ValueError, KeyError) as error:
+    except (TypeError, AssertionError, ValueError, KeyError, AttributeError) as error:
         raise ModelError(f"{task}: robosuite refuses the options {dict(settings)}: {error or type(error).__name__}") from error
     env.reset()
     for robot in env.robots:
@@ -214,9 +214,30 @@ def operational_space(part: Any, actuators: list[str]) -> PartMaker:
     return PartMaker(make, {"stiffness": np.array(part.kp), "damping": np.array(part.kd)})
 
 
+def joint_position(part: Any, actuators: list[str]) -> PartMaker:
+    """Returns the maker of an arm with the controller JOINT_POSITION."""
+    limits = None if part.position_limits is None else tuple(part.position_limits)
+    make = partial(
+        controllers.JointPosition, actuators=actuators, actions=actions_of(part),
+        compensated=bool(part.use_torque_compensation), position_limits=limits,
+    )  # fmt: skip
+    return PartMaker(make, {"stiffness": np.array(part.kp), "damping": np.array(part.kd)})
+
+
+def joint_torque(part: Any, actuators: list[str]) -> PartMaker:
+    """Returns the maker of an arm with the controller JOINT_TORQUE."""
+    make = partial(
+        controllers.JointTorque, actuators=actuators, actions=actions_of(part),
+        compensated=bool(part.use_torque_compensation), torque_limits=tuple(part.torque_limits),
+    )  # fmt: skip
+    return PartMaker(make, {})
+
+
 ARMS: dict[str, Callable[[Any, list[str]], PartMaker]] = {
     "OSC_POSE": operational_space,
     "OSC_POSITION": operational_space,
+    "JOINT_POSITION": joint_position,
+    "JOINT_TORQUE": joint_torque,
 }
 
 
