@@ -21,7 +21,7 @@ from featherlane.extension import private, required, unsupported
 
 TRIED = ("1.5.2",)  # versions of robosuite
 WHAT = "a task of robosuite"
-ROBOTS = "Panda, Sawyer, IIWA, Jaco, Kinova3, UR5e, XArm7, Baxter"  # those with a fixed base
+ROBOTS = "Panda, Sawyer, IIWA, Jaco, Kinova3, UR5e, Baxter"
 FIXED = {  # options that a batch sets itself
     "has_renderer": False,
     "has_offscreen_renderer": False,
@@ -136,7 +136,7 @@ def opened(task: str, settings: Mapping[str, Any]) -> Any:
     env.reset()
     for robot in env.robots:
         if type(robot).__name__ != "FixedBaseRobot":
-            raise ModelError(f"robots: got {robot.name!r}, allowed are robots with a fixed base: {ROBOTS}")
+            raise ModelError(f"robots: got {robot.name!r}, allowed are arms on a fixed base: {ROBOTS}")
         kind = type(robot.composite_controller).name
         if kind != "BASIC":
             raise ModelError(f"controller_configs: got the type {kind!r}, allowed is 'BASIC'")
@@ -181,6 +181,10 @@ def parts_of(robot: Any) -> dict[str, PartMaker]:
         for option in ("interpolator", "interpolator_pos", "interpolator_ori"):
             if getattr(part, option, None) is not None:
                 raise ModelError(f"{robot.name}: the part {name!r} has an {option}, allowed is 'interpolation': null")
+        model = mujoco_model(robot)
+        site = model.site(f"{part.naming_prefix}{part.part_name}_center")
+        if model.body_weldid[int(site.bodyid[0])]:
+            raise ModelError(f"robots: got {robot.name!r}, whose base turns with the arm, allowed are {ROBOTS}")
         found[name] = ARMS[part.name](part, actuators)
     return found
 
