@@ -1,11 +1,11 @@
 """`JointPosition`, `JointVelocity`, `JointTorque`: actions set goals of joints.
 
-    JointPosition:  tau = M (K (q* - q) - D qvel) + c, or without compensation tau = K (q* - q) - D qvel
+    JointPosition:  tau = M (K (q* - q) - D qvel) + c
     JointVelocity:  tau = clip(kp e + ki sum(e) + kd mean(e - e_last) + c),  e = qvel* - qvel
     JointTorque:    tau = tau* + c
 
-M is the inertia matrix of the n controlled dofs, and c compensates Coriolis, centrifugal and gravity forces.  sum(e) is
-over the steps in which no force of the last step was clipped, and mean over the last five steps.
+M is the inertia matrix of the n controlled dofs, and c compensates Coriolis, centrifugal and gravity forces; not
+compensated: c = 0 and M = 1.  The sum omits steps that follow one with a clipped force; the mean is over five steps.
 Source: robosuite 1.5, JOINT_POSITION, JOINT_VELOCITY and JOINT_TORQUE; Astrom and Murray, Feedback Systems, sec. 10.4.
 """
 
@@ -66,25 +66,23 @@ def joint_position(chain: tuple[Dof, ...], compensated: bool, limited: bool) -> 
 
 
 class JointPosition(Part):
-    """Moves joints to positions, with the same acceleration for each error whatever the inertia.
+    """Moves joints to positions: a spring and a damper act on each joint as on unit inertia.
 
         arm = fl.controllers.JointPosition(batch, ["motor1", "motor2"])
-        arm.set_goal(np.array([0.5, -1.0]))  # moves the joints by .025 and -.05 rad
+        arm.set_goal(np.array([0.5, -1.0]))  # changes of .025 and -.05 rad
         batch.rollout(25, control=arm)
-
-    By default, an action is a change of up to 0.05 of each position.  Goals begin with those of `qpos0`.
 
     Args:
         batch: a `Batch`.
         actuators: names or ids of the actuators that drive the joints: of the type `motor`, each on a hinge or slide
             joint of its own.
-        actions: how actions are read.
+        actions: how actions are read; the greatest change is 0.05 unless they have it.
         compensated: whether the force is multiplied by the inertia matrix, and Coriolis, centrifugal and gravity forces
-            are added; without it, gains are forces.
+            are added.
         position_limits: (lower, upper) limits of the goals of actions, numbers or (n,); None: none.
 
     Attributes:
-        goal: (nworld, n) [m, rad] in the order of the actuators.
+        goal: (nworld, n) [m, rad] in the order of the actuators; initially those of `qpos0`.
         stiffness: (nworld, n) [1/s^2], 50 at first; not compensated: [N/m, N m/rad].
         damping: (nworld, n) [1/s], critical at first; not compensated: [N s/m, N m s/rad].
 
@@ -92,7 +90,7 @@ class JointPosition(Part):
         ModelError: an actuator of another type, on another joint, or twice; wrong `actions` or limits.
         UnknownNameError: an unknown actuator.
 
-    Source: see the module.  robosuite does not apply limits to absolute goals.
+    Source: see the module.  Deviation: limits apply to absolute goals, too.
     """
 
     def __init__(
@@ -107,7 +105,6 @@ class JointPosition(Part):
         model: Model = instance("batch", batch, Batch, "a Batch").model
         chain, limited = chain_of(model, actuators), position_limits is not None
         n = len(chain)
-        ends = limits("position_limits", position_limits, n) if limited else ()
         numbers = {"goal": n, "stiffness": n, "damping": n, "update": 1, "change": n}
         numbers |= {"lower": n, "upper": n} if limited else {}
         super().__init__(
@@ -119,7 +116,7 @@ class JointPosition(Part):
             numbers=numbers,
         )
         if limited:
-            self.lower, self.upper = ends
+            self.lower, self.upper = limits("position_limits", position_limits, n)
         self.goal = model.qpos0[[c.coordinate for c in chain]]
         self.stiffness, self.damping = STIFFNESS, 2.0 * np.sqrt(STIFFNESS)
 
@@ -134,7 +131,7 @@ class JointPosition(Part):
             self.change, self.update = values, 1.0
 
     def _reset(self, ids: np.ndarray) -> None:
-        self.change[ids], self.update[ids] = 0.0, 1.0
+        self.rows["change"][ids], self.rows["update"][ids] = 0.0, 1.0
 
 
 @functools.cache
@@ -173,25 +170,23 @@ class JointVelocity(Part):
     """Moves joints with velocities, by proportional, integral and derivative gains.
 
         arm = fl.controllers.JointVelocity(batch, ["motor1", "motor2"], kp=20.0)
-        arm.set_goal(np.array([0.5, -1.0]))
+        arm.set_goal(np.array([0.5, -1.0]))  # .25 and -.5 rad/s
         batch.rollout(25, control=arm)
-
-    By default, an action of 1 is a velocity of 0.5.  The sum of errors does not change after a step in which a force of
-    the world was clipped.  The gains ki and kd are per step (with RK4: per call, four in each step).
 
     Args:
         batch: a `Batch`.
         actuators: as for `JointPosition`.
         kp: proportional gains [N s/m, N m s/rad], a number or (n,).
-        actions: how actions are read, with the input type `delta` and the impedance mode `fixed`.
+        actions: how actions are read, of the input type `delta`; the greatest goal is 0.5 unless they have it.
         compensated: whether Coriolis, centrifugal and gravity forces are added.
         velocity_limits: (lower, upper) limits of the goals of actions, numbers or (n,); None: none.
 
     Attributes:
         goal: (nworld, n) [m/s, rad/s] in the order of the actuators, initially 0.
-        kp, ki, kd: (nworld, n) gains; ki is 0.005 kp and kd 0.001 kp at first.
+        kp, ki, kd: (nworld, n) gains; ki is 0.005 kp and kd 0.001 kp at first.  Those are per step; RK4 has four calls
+            in a step, which count as steps.
         least_force, greatest_force: (nworld, n) [N, N m] limits of the forces; at first those of `ctrlrange`.
-        error_sum, last_error, changes, count, saturated: what the controller remembers.
+        error_sum, last_error, changes, count, saturated: the memory of the controller.
 
     Raises:
         ModelError: as for `JointPosition`; a gain that is not a finite number.
@@ -242,10 +237,7 @@ def joint_torque(chain: tuple[Dof, ...], compensated: bool) -> Kernel:
     def control(m, d, p):
         """Sets the controls of the joints."""
         for a in unrolled(range(n)):
-            tau = p.goal[a]
-            if compensated:
-                tau += compensation(d, a)
-            drive(d, a, tau)
+            drive(d, a, p.goal[a] + compensation(d, a) if compensated else p.goal[a])
 
     return control
 
@@ -254,15 +246,13 @@ class JointTorque(Part):
     """Exerts forces on joints.
 
         arm = fl.controllers.JointTorque(batch, ["motor1", "motor2"])
-        arm.set_goal(np.array([0.5, -1.0]))
+        arm.set_goal(np.array([0.5, -1.0]))  # .05 and -.1 N m
         batch.rollout(25, control=arm)
-
-    By default, an action of 1 is a force of 0.1.
 
     Args:
         batch: a `Batch`.
         actuators: as for `JointPosition`.
-        actions: how actions are read, with the input type `delta` and the impedance mode `fixed`.
+        actions: how actions are read, of the input type `delta`; the greatest goal is 0.1 unless they have it.
         compensated: whether Coriolis, centrifugal and gravity forces are added.
         torque_limits: (lower, upper) limits of goals [N, N m], numbers or (n,); None: those of `ctrlrange`.
 

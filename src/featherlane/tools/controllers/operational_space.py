@@ -311,15 +311,15 @@ class OperationalSpace(Part):
         if self._turns:
             single = self.actions.single_precision_rotations and not self._is_absolute
             turn = rotation_matrices(values[:, 3:], single)
-        rotates = "turn" in self.rows
+        rotates, update = "turn" in self.rows, self.rows["update"]
         if self._is_absolute:
-            self.target_pos, self.update[:, 0] = self._limited(x), 0.0
+            self.target_pos, update[:, 0] = self._limited(x), 0.0
             if self._turns:
-                self.target_mat, self.update[:, 1] = _flat(turn), 0.0
+                self.target_mat, update[:, 1] = _flat(turn), 0.0
             elif rotates and not desired:
-                self.turn, self.update[:, 1] = _flat(turn), 1.0
+                self.turn, update[:, 1] = _flat(turn), 1.0
         elif desired:
-            waiting = self.update[:, :1] > 0.0  # no step has completed their goal
+            waiting = update[:, :1] > 0.0  # no step has completed their goal
             self.target_pos = np.where(waiting, self.target_pos, self._limited(self.target_pos + x))
             self.change = np.where(waiting, self.change + x, self.change)
             for name in ("target_mat", "turn") if rotates else ():
@@ -332,13 +332,15 @@ class OperationalSpace(Part):
                 self.turn = _flat(turn)
 
     def _reset(self, ids: np.ndarray) -> None:
-        self.change[ids], self.update[ids], self.restart[ids] = 0.0, 1.0, 1.0
-        if "turn" in self.rows:
-            self.turn[ids] = _flat(np.eye(3))
+        for name, value in {"change": 0.0, "update": 1.0, "restart": 1.0, "turn": _flat(np.eye(3))}.items():
+            if name in self.rows:
+                self.rows[name][ids] = value
 
 
 def _turns(orientation: Any) -> bool:
     """Returns whether actions have a rotation."""
+    if isinstance(orientation, str) and orientation != "held":
+        raise ModelError(f"orientation: got {orientation!r}, allowed are True, False and 'held'")
     return orientation != "held" and flag("orientation", orientation)
 
 
