@@ -22,7 +22,7 @@ from featherlane.environments import robosuite as ours
 N, STEPS, STATES = 2, 4, 80  # worlds, actions, random states
 SAME = 1e-9  # of one action, from equal states with converged solvers
 # MuJoCo 3 finds one contact of a mesh where Featherlane finds up to four: objects of PickPlace move otherwise
-TOLERANCES = {"TwoArmTransport": 1e-8} | dict.fromkeys(("PickPlace", "PickPlaceSingle", "PickPlaceMilk"), 1e-3)
+TOLERANCES = {"TwoArmTransport": 1e-5} | dict.fromkeys(("PickPlace", "PickPlaceSingle", "PickPlaceMilk"), 1e-3)
 TOLERANCES |= dict.fromkeys(("PickPlaceCan", "PickPlaceCereal", "PickPlaceBread"), 1e-3)
 SINGLE = 2e-6  # of observables that robosuite computes in float32
 PARKED = 5.0  # [m] objects that are not used lie in each other, 10 m away
@@ -136,6 +136,7 @@ def jointed(live):
 
 NAMES = [task.name.removeprefix("robosuite.") for task in ours.TASKS]
 SPARSE = ("ToolHang", "TwoArmTransport")  # without a shaped reward
+NEVER = SPARSE  # no random state succeeds
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -159,7 +160,7 @@ def test_impedance_and_options_are_those_of_the_configuration():
     assert pairs.env.frame_skip == 50 and "handle_qpos" not in pairs.env.single_observation_space.keys()
 
 
-@pytest.mark.parametrize("robot", ["UR5e", "IIWA", "Kinova3"])
+@pytest.mark.parametrize("robot", ["UR5e", "IIWA", "Kinova3", "XArm7"])
 def test_other_robots(robot):
     """MuJoCo 3 finds fewer contacts between the meshes of their own grippers."""
     compare("Stack", robots=robot, steps=2, gripper_types="PandaGripper")
@@ -199,8 +200,8 @@ def test_rewards_successes_and_observations_of_any_state_are_equal(name):
         seen = live._get_observations(force_update=True)
         same_observations(env._observations.observe(), [seen], without=("joint_acc", "proprio-state"))
         rewards.append((round(expected[0], 6), expected[1]))
-    assert len({reward for reward, _ in rewards}) > 1 or name == "ToolHang"
-    assert any(success for _, success in rewards) or name in ("ToolHang", "TwoArmPegInHole")
+    assert len({reward for reward, _ in rewards}) > 1 or name in NEVER
+    assert any(success for _, success in rewards) or name in (*NEVER, "TwoArmPegInHole")
 
 
 def scatter(live, rng):

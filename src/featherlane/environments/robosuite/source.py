@@ -21,7 +21,7 @@ from featherlane.extension import private, required, unsupported
 
 TRIED = ("1.5.2",)  # versions of robosuite
 WHAT = "a task of robosuite"
-ROBOTS = "Panda, Sawyer, IIWA, Jaco, Kinova3, UR5e, Baxter"
+ROBOTS = "Panda, Sawyer, IIWA, Jaco, Kinova3, UR5e, XArm7, Baxter"
 FIXED = {  # options that a batch sets itself
     "has_renderer": False,
     "has_offscreen_renderer": False,
@@ -181,10 +181,6 @@ def parts_of(robot: Any) -> dict[str, PartMaker]:
         for option in ("interpolator", "interpolator_pos", "interpolator_ori"):
             if getattr(part, option, None) is not None:
                 raise ModelError(f"{robot.name}: the part {name!r} has an {option}, allowed is 'interpolation': null")
-        model = mujoco_model(robot)
-        site = model.site(f"{part.naming_prefix}{part.part_name}_center")
-        if model.body_weldid[int(site.bodyid[0])]:
-            raise ModelError(f"robots: got {robot.name!r}, whose base turns with the arm, allowed are {ROBOTS}")
         found[name] = ARMS[part.name](part, actuators)
     return found
 

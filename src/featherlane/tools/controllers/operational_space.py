@@ -72,7 +72,14 @@ def _orientation_error(R, target):
 
 @functools.cache
 def operational_space(
-    site: int, base: int, root: int, chain: tuple[Dof, ...], rows: int, decoupled: bool, limited: bool
+    site: int,
+    base: int,
+    root: int,
+    chain: tuple[Dof, ...],
+    rows: int,
+    decoupled: bool,
+    limited: bool,
+    carrier: tuple[int, int] = (-1, -1),
 ) -> Kernel:
     """Returns the kernel of the controller.
 
@@ -84,8 +91,10 @@ def operational_space(
         rows: 3: the position; 6: the position and the orientation.
         decoupled: whether the coupling of position and orientation is left out of Lambda.
         limited: whether the target position has limits.
+        carrier: the body of the base, and the root of its tree; -1: the base does not move.
     """
     n = len(chain)
+    carrying, carrying_root = carrier
     dofs, coordinates = tuple(c.dof for c in chain), tuple(c.coordinate for c in chain)
     store_inertia, compensation, drive = chain_kernels(chain)
 
@@ -135,6 +144,13 @@ def operational_space(
             for a in unrolled(range(n)):
                 speed = fma(p.jac[rows * a + k], d.qvel[dofs[a]], speed)
             p.force[k] = -p.damping[k] * speed
+        if carrying >= 0:  # the velocity relative to the base is damped
+            motion = d.cvel[carrying]
+            linear = motion.linear + cross(motion.angular, d.site_xpos[base] - d.subtree_com[carrying_root])
+            for k in unrolled(range(3)):
+                p.force[k] = fma(p.damping[k], linear[k], p.force[k])
+                if rows == 6:
+                    p.force[3 + k] = fma(p.damping[3 + k], motion.angular[k], p.force[3 + k])
         x = Vec3(p.target_pos[0:3])
         if base >= 0:
             x = d.site_xpos[base] + d.site_xmat[base] @ x
@@ -237,7 +253,7 @@ class OperationalSpace(Part):
         target_pos: (nworld, 3) [m], in the frame of the base or the world.
         target_mat: (nworld, 9) rotation matrix by rows, as `site_xmat`, in the same frame; with `orientation`.
         stiffness: (nworld, 3 or 6) [1/s^2] along and about the axes of the world frame.
-        damping: (nworld, 3 or 6) [1/s].
+        damping: (nworld, 3 or 6) [1/s], of the velocity relative to the base.
         posture: (nworld, n) [m, rad] preferred positions of the n joints, in the order of the actuators; they act where
             the site's motion allows it.  `reset` takes them from the state of the next step.
         posture_stiffness: (nworld, 1) [1/s^2], 10 at first; 0: no posture.
@@ -273,8 +289,12 @@ class OperationalSpace(Part):
         root = int(model.body_rootid[body])
         _check_moved(model, body, chain, str(site))
         limited = position_limits is not None
+        carrier = (-1, -1)
+        if origin >= 0 and model.body_weldid[model.site_bodyid[origin]]:
+            holder = int(model.site_bodyid[origin])
+            carrier = holder, int(model.body_rootid[holder])
         code = operational_space(
-            *(place, origin, root, chain, rows), flag("decoupled", decoupled) and rows == 6, limited
+            *(place, origin, root, chain, rows), flag("decoupled", decoupled) and rows == 6, limited, carrier
         )
         numbers = {"target_pos": 3, "target_mat": 9} if rows == 6 else {"target_pos": 3}
         numbers |= {"stiffness": rows, "damping": rows, "posture": n, "posture_stiffness": 1}
