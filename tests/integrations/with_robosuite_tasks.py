@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import logging
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +15,11 @@ import robosuite
 from robosuite.controllers import load_composite_controller_config
 from robosuite.models.grippers import GRIPPER_MAPPING
 
-import featherlane as fl
 from featherlane.enums import FREE, SLIDE
-from featherlane.environments import TaskEnv
+from featherlane.environments import TaskEnv, make_vec
 from featherlane.environments import robosuite as ours
+from featherlane.errors import InstallationError, ModelError, UnknownNameError
+from pages import blocks
 
 N, STEPS, STATES = 2, 4, 80  # worlds, actions, random states
 SAME = 1e-9  # of one action, from equal states with converged solvers
@@ -157,7 +159,7 @@ def test_impedance_and_options_are_those_of_the_configuration():
     config = load_composite_controller_config(robot="Sawyer")
     config["body_parts"]["right"].update(impedance_mode="variable", input_ref_frame="world", uncouple_pos_ori=False)
     pairs = compare("Door", robots="Sawyer", controller_configs=config, control_freq=10, options={"use_latch": False})
-    assert pairs.env.frame_skip == 50 and "handle_qpos" not in pairs.env.single_observation_space.keys()
+    assert pairs.env.frame_skip == 50 and "handle_qpos" not in pairs.env.single_observation_space
 
 
 @pytest.mark.parametrize("robot", ["UR5e", "IIWA", "Kinova3", "XArm7"])
@@ -235,3 +237,105 @@ def targets_of(live):
         return np.array([live.transport.target_bin_pos, live.transport.trash_bin_pos]) + [0, 0, 0.02]
     model = live.sim.model._model
     return live.sim.data.xpos[[k for k in range(model.nbody) if model.body(k).name in ("peg1", "peg2")]]
+
+
+# ---- environments ----------------------------------------------------------------------------------------------------
+def made(name="Lift", n=3, **settings):
+    return make_vec(f"robosuite.{name}", n, pool=4, nthread=1, **settings)
+
+
+def test_the_page_runs_as_written(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "integrations" / "robosuite.md"
+    blocks.run(page.read_text(), tmp_path)
+
+
+def test_worlds_are_reproducible_in_any_batch():
+    few, many = made("NutAssemblySquare", 2), made("NutAssemblySquare", 5)
+    for env in (few, many):
+        env.reset(seed=3)
+    for action in np.random.default_rng(0).uniform(-1, 1, (3, 5, 7)):
+        one, other = few.step(action[:2]), many.step(action)
+        for name, values in one[0].items():
+            np.testing.assert_array_equal(values, other[0][name][:2], err_msg=name)
+        np.testing.assert_array_equal(one[1], other[1][:2])
+
+
+def test_episodes_are_truncated_and_begin_in_states_of_the_pool():
+    env = made("Door", horizon=2, info=True, dtype="float32")
+    env.reset(seed=0)
+    starts = env.task.source.starts
+    assert "body_pos" in starts and len(np.unique(starts["body_pos"].reshape(4, -1), axis=0)) == 4
+    for k in range(1, 4):
+        observations, _, terminated, truncated, infos = env.step(np.zeros((3, 7)))
+        assert truncated.all() == (k == 2) and not terminated.any()
+        assert observations["door_pos"].dtype == np.float32 and not infos["success"].any()
+    places = starts["body_pos"].astype(np.float32)
+    assert all((places == each).all(axis=(1, 2)).any() for each in env.task.edited["body_pos"])
+    np.testing.assert_array_equal(env.task.parts.parts["robot0_right_gripper"].closing, 0.0)
+
+
+def test_a_checkpoint_continues_bitwise():
+    env = made("Stack")
+    env.reset(seed=1)
+    actions = np.random.default_rng(0).uniform(-1, 1, (4, 3, 7))
+    env.step(actions[0])
+    kept = env.checkpoint()
+    first = [env.step(action) for action in actions[1:]]
+    env.restore(kept)
+    for action, expected in zip(actions[1:], first, strict=True):
+        found = env.step(action)
+        np.testing.assert_array_equal(found[1], expected[1])
+        np.testing.assert_array_equal(found[0]["object-state"], expected[0]["object-state"])
+
+
+def test_images_of_cameras_are_observed():
+    env = made(n=2, camera_names=["agentview", "robot0_eye_in_hand"], camera_heights=24, camera_widths=32)
+    images = env.reset(seed=0)[0]
+    for name in ("agentview/rgb", "robot0_eye_in_hand/rgb"):
+        assert images[name].shape == (2, 24, 32, 3) and images[name].std() > 5
+    with pytest.raises(UnknownNameError, match="nowhere"):
+        made(camera_names="nowhere")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"options": {"renderer": "mujoco"}}, "the option 'renderer', allowed are options without rendering"),
+        ({"options": {"wind": 3}}, "robosuite refuses the options .*wind"),
+        ({"robots": "PandaOmron"}, "robots: got 'PandaOmron', allowed are arms on a fixed base: Panda,"),
+        ({"robots": ["Panda", "Panda"]}, "robosuite refuses"),
+        ({"control_freq": 40}, "control_freq: got 40 Hz, allowed are frequencies"),
+        ({"pool": 0}, "pool"),
+        ({"controllers": 3}, "unknown keyword argument 'controllers'"),
+    ],
+)
+def test_unsupported_options_are_named(settings, message):
+    with pytest.raises(ModelError, match=message):
+        make_vec("robosuite.Lift", 2, **settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"type": "IK_POSE"}, "the part 'right' has the controller IK_POSE, allowed are OSC_POSE, OSC_POSITION"),
+        ({"interpolation": "linear"}, "allowed is 'interpolation': null"),
+        ({"position_limits": [[-1] * 3, [1] * 3]}, "position_limits"),
+    ],
+)
+def test_unsupported_controllers_are_named(change, message):
+    config = load_composite_controller_config(robot="Panda")
+    config["body_parts"]["right"].update(change)
+    with pytest.raises(ModelError, match=message):
+        made(controller_configs=config)
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_a_missing_shaped_reward_is_named(name):
+    with pytest.raises(ModelError, match=f"{name}: got reward_shaping=True, allowed is False"):
+        made(name, reward_shaping=True)
+
+
+def test_an_untried_version_names_the_tried_ones(monkeypatch):
+    monkeypatch.setattr(robosuite, "__version__", "1.5.9")
+    with pytest.raises(InstallationError, match=r"requires one of the versions 1\.5\.2"):
+        made()

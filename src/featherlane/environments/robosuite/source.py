@@ -45,7 +45,7 @@ class PartMaker(NamedTuple):
         rows: values of the part's arrays, the same in all worlds.
     """
 
-    make: Callable[[Batch], controllers.Part]
+    make: Callable[[Batch], Any]
     rows: Mapping[str, np.ndarray]
 
 
@@ -132,7 +132,9 @@ def opened(task: str, settings: Mapping[str, Any]) -> Any:
     try:
         env = made(**FIXED, **settings)
     except (TypeError, AssertionError, ValueError, KeyError, AttributeError) as error:
-        raise ModelError(f"{task}: robosuite refuses the options {dict(settings)}: {error or type(error).__name__}") from error
+        raise ModelError(
+            f"{task}: robosuite refuses the options {dict(settings)}: {error or type(error).__name__}"
+        ) from error
     env.reset()
     for robot in env.robots:
         if type(robot).__name__ != "FixedBaseRobot":
@@ -177,7 +179,9 @@ def parts_of(robot: Any) -> dict[str, PartMaker]:
         half = len(actuators) // len(robot.arms)
         actuators = actuators[:half] if arm == "right" else actuators[half:]
         if part.name not in ARMS:
-            raise ModelError(f"{robot.name}: the part {name!r} has the controller {part.name}, allowed are {', '.join(ARMS)}")
+            raise ModelError(
+                f"{robot.name}: the part {name!r} has the controller {part.name}, allowed are {', '.join(ARMS)}"
+            )
         for option in ("interpolator", "interpolator_pos", "interpolator_ori"):
             if getattr(part, option, None) is not None:
                 raise ModelError(f"{robot.name}: the part {name!r} has an {option}, allowed is 'interpolation': null")
