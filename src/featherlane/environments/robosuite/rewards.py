@@ -254,7 +254,7 @@ class PickPlace(Placed):
         inside = np.all((low < pos[:, :, :2]) & (pos[:, :, :2] < low + self.size), axis=2)
         apart = self.centre - pos[:, :, :2]
         over = np.all(np.abs(apart) < self.size / 2.0, axis=2)
-        return inside & (0.0 < above) & (above < 0.1), over, np.linalg.norm(apart, axis=2)
+        return inside & (above > 0.0) & (above < 0.1), over, np.linalg.norm(apart, axis=2)
 
     def targets(self, worlds: Any) -> tuple[np.ndarray, float | np.ndarray]:
         return worlds.xpos[:, self.bodies], self.corner[2] + 0.25
