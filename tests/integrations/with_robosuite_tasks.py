@@ -8,12 +8,14 @@ from __future__ import annotations
 import copy
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import robosuite
 from robosuite.controllers import load_composite_controller_config
 from robosuite.models.grippers import GRIPPER_MAPPING
+from scipy.spatial.transform import Rotation
 
 from featherlane.enums import FREE, SLIDE
 from featherlane.environments import TaskEnv, make_vec
@@ -339,3 +341,66 @@ def test_an_untried_version_names_the_tried_ones(monkeypatch):
     monkeypatch.setattr(robosuite, "__version__", "1.5.9")
     with pytest.raises(InstallationError, match=r"requires one of the versions 1\.5\.2"):
         made()
+
+
+# ---- successes that random states do not reach -----------------------------------------------------------------------
+def written(live):
+    """Returns the fields of worlds, one row each, as a goal reads them, as views of a live environment's data."""
+    data = live.sim.data._data
+    names = ("xpos", "xmat", "site_xpos", "geom_xpos")
+    return SimpleNamespace(nworld=1, **{name: getattr(data, name)[None] for name in names})
+
+
+@pytest.mark.parametrize("shaping", [False, True])
+def test_a_peg_in_its_hole_is_rewarded(shaping):
+    pairs, rng, successes = Pairs("TwoArmPegInHole", n=1, reward_shaping=shaping), np.random.default_rng(0), []
+    goal, live = pairs.env.task.source.goal, pairs.live[0]
+    fields = written(live)
+    for _ in range(200):
+        vectors = rng.normal(0, 0.2, (2, 3))
+        hole, turn = Rotation.from_rotvec([vectors[0], 0.5 * vectors[1]])
+        peg = hole * turn
+        fields.xmat[0, goal.hole], fields.xmat[0, goal.peg] = hole.as_matrix().ravel(), peg.as_matrix().ravel()
+        fields.xpos[0, goal.hole] = rng.normal(0, 1, 3)
+        centre = fields.xpos[0, goal.hole] + hole.apply([0.1, 0, 0])
+        fields.xpos[0, goal.peg] = centre - peg.apply([0, 0, rng.uniform(-0.2, 0.2)]) + rng.normal(0, 0.03, 3)
+        reward, success = goal(fields, goal.touch)
+        scaled = reward[0] / goal.scale
+        assert (scaled, success[0]) == (pytest.approx(live.reward(None), rel=SAME), live._check_success())
+        successes.append(bool(success[0]))
+    assert 20 < sum(successes) < 180
+
+
+def test_a_tool_on_its_frame_is_rewarded(monkeypatch):
+    pairs, rng, outcomes = Pairs("ToolHang", n=1), np.random.default_rng(0), []
+    goal, live = pairs.env.task.source.goal, pairs.live[0]
+    fields, touch = written(live), goal.touch
+    hole = live.tool.contact_geoms
+
+    def touches(sim, first, second):
+        return bool(touch[0, goal.robot if second == hole else goal.hook])
+
+    monkeypatch.setattr("robosuite.environments.manipulation.tool_hang.check_contact", touches)
+    sites, geoms = goal.sites, goal.geoms
+    at = lambda *x: np.array(x) + rng.normal(0, 0.002, 3)  # noqa: E731
+    for k in range(400):
+        touch[0] = rng.random(touch.shape[1]) < 0.8
+        touch[0, goal.robot] = rng.random() < 0.2
+        along, around = rng.uniform(0.0, 0.3, 2)
+        site, geom = fields.site_xpos[0], fields.geom_xpos[0]
+        geom[geoms["stand_base"]], site[sites["stand_mount_site"]] = at(0, 0, 0), at(0.03 * rng.normal(), 0, 0.2)
+        site[sites[goal.tip]] = site[sites["frame_mount_site"]] = at(0, 0, rng.uniform(0.02, 0.06))
+        site[sites["frame_intersection_site"]] = at(0, 0, 0.4)
+        for i, place in enumerate([(0.02, 0), (0, 0.02), (-0.02, 0), (0, -0.02)]):
+            geom[geoms[f"stand_wall_{i}"]] = at(*place, 0.1)
+        site[sites["frame_hang_site"]] = at(0.2, 0, 0.4)
+        middle = at(0.2 - along, 0, 0.4)
+        site[sites["tool_hole1_center"]] = middle
+        geom[geoms["tool_hole1_hc_0"]] = middle + [0, 0, 0.02]
+        geom[geoms[f"tool_hole1_hc_{goal.opposite}"]] = middle - [0, 0, 0.02 - 0.1 * around * (k % 3 == 0)]
+        _, success = goal(fields, touch)
+        assert bool(success[0]) == bool(live._check_success())
+        assert goal.assembled(fields, {})[0, 0] == live._check_frame_assembled()
+        assert goal.hanging(fields, {})[0, 0] == live._check_tool_on_frame()
+        outcomes.append(bool(success[0]))
+    assert 20 < sum(outcomes) < 380
