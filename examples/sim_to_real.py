@@ -18,9 +18,8 @@ import torch
 from mujoco import mjtObj, mjtSensor
 from rsl_rl.runners import OnPolicyRunner
 
-from featherlane.environments import TaskEnv
+from featherlane.environments import QuadrupedRough, TaskEnv
 from featherlane.environments.adapters import rsl_rl
-from featherlane.environments.tasks import QuadrupedRough
 
 PACKAGE = find_spec("robosuite_models").submodule_search_locations[0]
 # of the feet FR, FL, RR, RL: sign of the phase in a trot, position of the hip

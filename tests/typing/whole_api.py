@@ -496,6 +496,22 @@ class Sensed(environments.Task):
         return {"actor": {"qpos": 0.01 * random.normal(ids, 2)}}
 
 
+class Slow(environments.VelocityTask):
+    """Defines a walking task by its reward terms."""
+
+    def terms(self, worlds: fl.Batch) -> dict[str, Array]:
+        return super().terms(worlds) | {
+            "high": worlds.qpos[:, 2] - self.height_at(worlds.qpos[:, 0], worlds.qpos[:, 1])
+        }
+
+
+def robot_tasks() -> list[environments.RobotTask]:
+    walkers = [environments.QuadrupedRough(terrain=("rough",), push=0.3), environments.HumanoidRough(curriculum=True)]
+    flat = [environments.Quadruped(mass=(0.9, 1.1)), environments.HumanoidWalk(cadence=1.0), Slow()]
+    arms: list[environments.ArmTask] = [environments.ArmReach(rate=2.0), environments.ArmPush(spread=0.3)]
+    return [*walkers, *flat, *arms, environments.HandTurn(speed=0.5)]
+
+
 def observed(batch: fl.Batch) -> Array:
     return batch.qpos
 

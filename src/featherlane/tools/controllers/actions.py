@@ -104,6 +104,7 @@ class Part(Controller):
     actions: Actions
     action_width: int
     actuators: tuple[int, ...]
+    _reading: dict[str, Ends]  # limits by name
 
     def __init__(
         self,
@@ -140,7 +141,7 @@ class Part(Controller):
     @property
     def action_limits(self) -> tuple[np.ndarray, np.ndarray]:
         """The least and the greatest action, (action_width,) each; infinite for absolute goals."""
-        ends: list[Ends] = [self._reading[name] for name in (*self._groups, "inputs")]
+        ends = [self._reading[name] for name in (*self._groups, "inputs")]
         if self._is_absolute:
             ends[-1] = np.full_like(ends[-1][0], -np.inf), np.full_like(ends[-1][0], np.inf)
         return np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends])
