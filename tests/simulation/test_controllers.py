@@ -224,6 +224,27 @@ def test_a_target_in_the_frame_of_a_base_exerts_the_forces_of_the_same_target_in
     assert np.abs((controls[0] - controls[1]) / scale).max() < 1e-9
 
 
+@pytest.mark.parametrize("moving", [["m1", "m2", "m3"], ["m3", "m4", "m5", "m6"]])
+def test_the_velocity_relative_to_a_moving_base_is_damped(moving, rng):
+    """The base is on a link of the arm, as in robosuite's IIWA, or below the arm."""
+    text = scene().replace('<joint name="j1"', '<site name="origin" pos=".1 .2 .3"/><joint name="j1"')
+    batch = fl.Batch(fl.load(text), N)
+    batch.qpos[:, 4:11], batch.qvel[:, 3:10] = rng.uniform(-1, 1, (2, N, 7))
+    arm = OperationalSpace(batch, "grip", moving, base="origin", orientation=False)
+    arm.stiffness, arm.posture_stiffness = 0.0, 0.0
+    arm.damping = rng.uniform(1, 9, (N, 3))
+    columns = [3 + int(name[1:]) for name in moving]
+    J = batch.jac_site("grip")[0]
+    v = times(J - batch.jac_site("origin")[0], batch.qvel)
+    _, M, c, *_ = parts(batch)
+    J, M = J[:, :, columns], M[:, [i - 3 for i in columns]][:, :, [i - 3 for i in columns]]
+    force = np.linalg.solve(J @ np.linalg.inv(M) @ J.transpose(0, 2, 1), (-arm.damping * v)[..., None])[..., 0]
+    expected = times(J.transpose(0, 2, 1), force) + c[:, [i - 3 for i in columns]]
+    batch.rollout(1, arm)
+    found = batch.ctrl[:, [i - 2 for i in columns]] * GEAR[[i - 3 for i in columns]]
+    assert (np.abs(found - expected).max(1) / np.abs(expected).max(1) < 1e-9).all()
+
+
 def test_impedance_of_operational_space(rng):
     batch = robot(rng)
     read = Actions(impedance_mode="variable", kp_limits=(10, [200] * 6))
