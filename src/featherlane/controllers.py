@@ -5,6 +5,9 @@ arm.target_pos = 0.4, 0.0, 0.3
 batch.rollout(25, control=arm)
 """
 
+from featherlane.tools.controllers.actions import Actions
+from featherlane.tools.controllers.composite import Composite
+from featherlane.tools.controllers.gripper import Gripper
 from featherlane.tools.controllers.operational_space import OperationalSpace
 
-__all__ = ["OperationalSpace"]
+__all__ = ["Actions", "Composite", "Gripper", "OperationalSpace"]

@@ -48,7 +48,7 @@ def drawn(rng, dtype="float64", **options):
     arm.target_pos = rng.uniform(-0.3, 0.3, (N, 3)) + [0, 0, 0.6]
     arm.stiffness = rng.uniform(50, 200, arm.stiffness.shape)
     arm.damping = rng.uniform(5, 20, arm.damping.shape)
-    arm.posture = rng.uniform(-0.5, 0.5, (N, 7))
+    arm.posture = rng.uniform(-0.5, 0.5, (N, 7))  # in the order of the actuators
     return batch, arm
 
 
@@ -79,7 +79,7 @@ def torques(batch, arm, rows, decoupled):
     if decoupled:
         own[:, :3, 3:] = own[:, 3:, :3] = 0
     k = arm.posture_stiffness
-    a = k * (arm.posture - q) - 2 * np.sqrt(k) * qvel
+    a = k * (arm.posture[:, ::-1] - q) - 2 * np.sqrt(k) * qvel
     force = np.linalg.solve(own, F[..., None]) - np.linalg.solve(mobility, times(J, a)[..., None])
     tau = times(J.transpose(0, 2, 1), force[..., 0]) + times(M, a) + c
     return tau / (1 + 0.1 * np.arange(7)), np.linalg.cond(mobility)
@@ -98,7 +98,7 @@ def test_torques_equal_those_of_numpy(orientation, decoupled, rng):
 
 def test_a_posture_does_not_accelerate_the_site(rng):
     batch, arm = drawn(rng)
-    other = OperationalSpace(batch, "grip", MOTORS)
+    other = OperationalSpace(batch, "grip", MOTORS[::-1])
     for name, rows in arm.rows.items():
         other.rows[name][...] = rows
     other.posture = arm.posture + 1.0
@@ -117,7 +117,7 @@ def test_a_world_alone_has_the_same_bits(rng):
     batch, arm = drawn(rng)
     alone = fl.Batch(batch.model, 1)
     alone.qpos, alone.qvel = batch.qpos[7], batch.qvel[7]
-    own = OperationalSpace(alone, "grip", MOTORS)
+    own = OperationalSpace(alone, "grip", MOTORS[::-1])
     for name, rows in arm.rows.items():
         own.rows[name][...] = rows[7]
     batch.rollout(30, arm)
@@ -145,7 +145,7 @@ def test_float32_is_close(rng):
     batch, arm = drawn(rng, orientation=False)
     single = fl.Batch(batch.model, N, dtype="float32")
     single.qpos, single.qvel = batch.qpos, batch.qvel
-    own = OperationalSpace(single, "grip", MOTORS, orientation=False)
+    own = OperationalSpace(single, "grip", MOTORS[::-1], orientation=False)
     for name, rows in arm.rows.items():
         own.rows[name][...] = rows
     single.rollout(1, own)
@@ -164,7 +164,7 @@ def test_the_site_reaches_a_pose(rng):
         goal.bind(name)
     goal.forward()
     arm.target_pos, arm.target_mat = goal.site_xpos[:, 0], goal.site_xmat[:, 0]
-    arm.stiffness, arm.damping, arm.posture = 150.0, 2 * np.sqrt(150.0), batch.qpos[:, 4:11]
+    arm.stiffness, arm.damping, arm.posture = 150.0, 2 * np.sqrt(150.0), batch.qpos[:, 10:3:-1]
     batch.rollout(3000, arm)
     _, _, _, pos, mat = parts(batch)
     reached = (np.abs(pos - arm.target_pos).max(1) < 0.005) & (np.abs(mat - arm.target_mat).max(1) < 0.05)

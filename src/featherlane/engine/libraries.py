@@ -121,6 +121,7 @@ LIBRARIES = {
             "_model": "MjModel of the wrapper MjModel",
             "_data": "MjData of the wrapper MjData",
             "_initialize_sim": "makes a new simulation at a hard reset; `use` follows it",
+            "_observables": "observables by name, in the order of observations",
         },
     ),
     "rsl_rl": Library("rsl-rl-lib", "rsl-rl", "5.5.1", "5.4"),

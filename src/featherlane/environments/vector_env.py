@@ -308,7 +308,7 @@ class TaskEnv(VectorEnv):
         batch, task = self.batch, self.task
         before, ids = task.before(batch), self._every if moving is None else moving
         task.act(batch, actions if moving is None else actions[moving], ids)
-        batch.step(self.frame_skip, ids=moving, stage="velocity" if task.derived == "dm_control" else None)
+        task.advance(batch, self.frame_skip, moving)
         if task.derived == "fresh" and batch.bound:
             batch.forward(moving)
         found = outcome(actions, before)

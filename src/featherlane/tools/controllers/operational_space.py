@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,11 +27,13 @@ from featherlane.engine.model.assignment import flag
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.names import index_of, object_names
 from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.engine.simulation.user.control import Controller
 from featherlane.engine.simulation.world.data import Data
 from featherlane.errors import ModelError
+from featherlane.tools.controllers.actions import INPUT_TYPES, Actions, Pair, Part, limits
+from featherlane.tools.controllers.chain import Dof, chain_kernels, chain_of, times_inertia
 
 STIFFNESS, POSTURE_STIFFNESS = 150.0, 10.0  # [1/s^2], those of robosuite
+MOST_SHIFT, MOST_TURN = 0.05, 0.5  # [m, rad] of an action, those of robosuite
 SINGULAR = 1e-9  # of the largest diagonal entry of J M^-1 J^T: smaller pivots are directions without motion
 
 
@@ -68,38 +70,24 @@ def _orientation_error(R, target):
     return 0.5 * (cross(a, x) + cross(b, y) + cross(c, z))
 
 
-class Dof(NamedTuple):
-    """One controlled dof.
-
-    Attributes:
-        dof, coordinate: its index, and that of its joint's coordinate.
-        actuator: the actuator that drives it.
-        torque: force or torque of a unit of control [N, N m].
-        entries: for the controlled dofs up to this one, the place of their entry in M; -1: it is zero.
-    """
-
-    dof: int
-    coordinate: int
-    actuator: int
-    torque: float
-    entries: tuple[int, ...]
-
-
 @functools.cache
-def operational_space(site: int, root: int, chain: tuple[Dof, ...], rows: int, decoupled: bool) -> Kernel:
+def operational_space(
+    site: int, base: int, root: int, chain: tuple[Dof, ...], rows: int, decoupled: bool, limited: bool
+) -> Kernel:
     """Returns the kernel of the controller.
 
     Args:
         site: the site.
+        base: the site in whose frame targets are; -1: the world.
         root: the body to whose subtree's centre of mass the motion axes of the arm refer.
-        chain: the controlled dofs, ascending.
+        chain: the controlled dofs.
         rows: 3: the position; 6: the position and the orientation.
         decoupled: whether the coupling of position and orientation is left out of Lambda.
+        limited: whether the target position has limits.
     """
     n = len(chain)
-    dofs, torques = tuple(c.dof for c in chain), tuple(c.torque for c in chain)
-    coordinates, actuators = tuple(c.coordinate for c in chain), tuple(c.actuator for c in chain)
-    entries = tuple(c.entries for c in chain)
+    dofs, coordinates = tuple(c.dof for c in chain), tuple(c.coordinate for c in chain)
+    store_inertia, compensation, drive = chain_kernels(chain)
 
     @kernel
     def chain_matrices(d, p):
@@ -110,8 +98,34 @@ def operational_space(site: int, root: int, chain: tuple[Dof, ...], rows: int, d
             p.jac[rows * a : rows * a + 3] = axis.linear + cross(axis.angular, lever)
             if rows == 6:
                 p.jac[rows * a + 3 : rows * a + 6] = axis.angular
-            for b in unrolled(range(a + 1)):
-                p.inertia[triangle_index(a, b)] = 0.0 if entries[a][b] < 0 else d.M[entries[a][b]]
+        store_inertia(d, p)
+
+    @kernel
+    def update_position(d, p):
+        """Moves the target from the position of the site, in worlds with a new goal."""
+        x = d.site_xpos[site]
+        if base >= 0:
+            x = d.site_xmat[base].T @ (x - d.site_xpos[base])
+        x = where(p.update[0] > 0.0, x + Vec3(p.change[0:3]), Vec3(p.target_pos[0:3]))
+        for k in unrolled(range(3)):
+            p.target_pos[k] = clip(x[k], p.lower[k], p.upper[k]) if limited else x[k]
+        p.update[0] = 0.0
+
+    @kernel
+    def update_orientation(d, p):
+        """Turns the target from the orientation of the site, in worlds with a new goal."""
+        R = d.site_xmat[site]
+        if base >= 0:
+            R = d.site_xmat[base].T @ R
+        p.target_mat[0:9] = where(p.update[1] > 0.0, Mat3(p.turn[0:9]) @ R, Mat3(p.target_mat[0:9]))
+        p.update[1] = 0.0
+
+    @kernel
+    def update_posture(d, p):
+        """Takes the posture from the state, in worlds that were reset."""
+        for a in unrolled(range(n)):
+            p.posture[a] = where(p.restart[0] > 0.0, d.qpos[coordinates[a]], p.posture[a])
+        p.restart[0] = 0.0
 
     @kernel
     def site_force(d, p):
@@ -121,11 +135,17 @@ def operational_space(site: int, root: int, chain: tuple[Dof, ...], rows: int, d
             for a in unrolled(range(n)):
                 speed = fma(p.jac[rows * a + k], d.qvel[dofs[a]], speed)
             p.force[k] = -p.damping[k] * speed
-        error = Vec3(p.target_pos[0:3]) - d.site_xpos[site]
+        x = Vec3(p.target_pos[0:3])
+        if base >= 0:
+            x = d.site_xpos[base] + d.site_xmat[base] @ x
+        error = x - d.site_xpos[site]
         for k in unrolled(range(3)):
             p.force[k] = fma(p.stiffness[k], error[k], p.force[k])
         if rows == 6:
-            turn = _orientation_error(d.site_xmat[site], Mat3(p.target_mat[0:9]))
+            R = Mat3(p.target_mat[0:9])
+            if base >= 0:
+                R = d.site_xmat[base] @ R
+            turn = _orientation_error(d.site_xmat[site], R)
             for k in unrolled(range(3)):
                 p.force[3 + k] = fma(p.stiffness[3 + k], turn[k], p.force[3 + k])
 
@@ -137,10 +157,7 @@ def operational_space(site: int, root: int, chain: tuple[Dof, ...], rows: int, d
             error = p.posture[a] - d.qpos[coordinates[a]]
             p.acceleration[a] = k * error - 2.0 * sqrt(k) * d.qvel[dofs[a]]
         for a in unrolled(range(n)):
-            tau = 0.0
-            for b in unrolled(range(n)):
-                tau = fma(p.inertia[triangle_index(max(a, b), min(a, b))], p.acceleration[b], tau)
-            p.tau[a] = tau
+            p.tau[a] = times_inertia(p, p.acceleration, a, n)
 
     @kernel
     def mobility(p):
@@ -162,6 +179,13 @@ def operational_space(site: int, root: int, chain: tuple[Dof, ...], rows: int, d
     @kernel
     def control(m, d, p):
         """Sets the controls of the arm."""
+        if any_(p.update[0] > 0.0):
+            update_position(d, p)
+        if rows == 6:  # noqa: SIM102  `and` would compile the second condition, too
+            if any_(p.update[1] > 0.0):
+                update_orientation(d, p)
+        if any_(p.restart[0] > 0.0):
+            update_posture(d, p)
         chain_matrices(d, p)
         site_force(d, p)
         posture_force(d, p)
@@ -178,45 +202,53 @@ def operational_space(site: int, root: int, chain: tuple[Dof, ...], rows: int, d
             _factor_decoupled(p, p, p.factor, rows, least)
         solve_packed(p.factor, rows, p.force)
         for a in unrolled(range(n)):
-            tau = p.tau[a] + (d.qfrc_bias[dofs[a]] - d.qfrc_gravcomp[dofs[a]])
+            tau = p.tau[a] + compensation(d, a)
             for k in range(rows):
                 tau = fma(p.jac[rows * a + k], p.force[k] - p.null[k], tau)
-            d.ctrl[actuators[a]] = tau / torques[a]
+            drive(d, a, tau)
 
     return control
 
 
-class OperationalSpace(Controller):
+class OperationalSpace(Part):
     """Moves a site of an arm to a pose: a spring and a damper act on the site as on a body of unit inertia.
 
         arm = fl.controllers.OperationalSpace(batch, "grip", ["joint1", "joint2", ...])
         arm.target_pos = 0.4, 0.0, 0.3
         batch.rollout(25, control=arm)
 
-    The targets and gains are arrays by world, which a policy may set between calls.  They begin with the pose and the
-    posture of `qpos0`, a stiffness of 150 1/s^2 and critical damping.
+    The targets and gains are arrays by world, which a policy may set between calls, directly or by `set_goal`.  They
+    begin with the pose and the posture of `qpos0`, a stiffness of 150 1/s^2 and critical damping.  By default, an action
+    is a shift of up to 0.05 m and a rotation vector of up to 0.5 rad, along each axis of the target's frame.
 
     Args:
         batch: a `Batch`.
         site: name or id of the site.
         actuators: names or ids of the actuators that drive the arm: of the type `motor`, each on a hinge or slide joint
             of its own.
-        orientation: whether the orientation is controlled, too.
+        orientation: whether the orientation is controlled, too; `"held"`: it is, but actions have no rotation, and the
+            target is the orientation at the time of an action.
         decoupled: whether position and orientation are controlled as if they were not coupled, as robosuite does.
+        base: name or id of the site in whose frame targets and actions are; None: the world.
+        actions: how actions are read.
+        position_limits: (lower, upper) limits of the targets of actions [m], numbers or (3,); None: none.
 
     Attributes:
-        target_pos: (nworld, 3) [m], in the world frame.
-        target_mat: (nworld, 9) rotation matrix by rows, as `site_xmat`; with `orientation`.
+        target_pos: (nworld, 3) [m], in the frame of the base or the world.
+        target_mat: (nworld, 9) rotation matrix by rows, as `site_xmat`, in the same frame; with `orientation`.
         stiffness: (nworld, 3 or 6) [1/s^2] along and about the axes of the world frame.
         damping: (nworld, 3 or 6) [1/s].
-        posture: (nworld, n) [m, rad] preferred positions of the n joints; they act where the site's motion allows it.
+        posture: (nworld, n) [m, rad] preferred positions of the n joints, in the order of the actuators; they act where
+            the site's motion allows it.  `reset` takes them from the state of the next step.
         posture_stiffness: (nworld, 1) [1/s^2], 10 at first; 0: no posture.
 
     Raises:
-        ModelError: an actuator of another type, on another joint, or twice; a site that no joint of the arm moves.
+        ModelError: an actuator of another type, on another joint, or twice; a site that no joint of the arm moves;
+            wrong `actions`.
         UnknownNameError: an unknown site or actuator.
 
-    Source: Khatib (1987), see the module.  The orientation error is that of robosuite's OSC_POSE.
+    Source: Khatib (1987), see the module.  The orientation error and the actions are those of robosuite's OSC_POSE and
+        OSC_POSITION.
     """
 
     def __init__(
@@ -225,61 +257,117 @@ class OperationalSpace(Controller):
         site: str | int,
         actuators: Sequence[str | int],
         *,
-        orientation: bool = True,
+        orientation: bool | Literal["held"] = True,
         decoupled: bool = False,
+        base: str | int | None = None,
+        actions: Actions | None = None,
+        position_limits: Pair | None = None,
     ):
         model: Model = instance("batch", batch, Batch, "a Batch").model
         place = index_of(model, "site", site)
-        chain = _chain(model, actuators)
-        rows, n = (6 if flag("orientation", orientation) else 3), len(chain)
+        origin = -1 if base is None else index_of(model, "site", base)
+        chain = chain_of(model, actuators)
+        turns = _turns(orientation)  # in actions
+        rows, n = (6 if turns or orientation == "held" else 3), len(chain)
         body = int(model.site_bodyid[place])
         root = int(model.body_rootid[body])
         _check_moved(model, body, chain, str(site))
-        code = operational_space(place, root, chain, rows, flag("decoupled", decoupled) and rows == 6)
+        limited = position_limits is not None
+        code = operational_space(
+            *(place, origin, root, chain, rows), flag("decoupled", decoupled) and rows == 6, limited
+        )
         numbers = {"target_pos": 3, "target_mat": 9} if rows == 6 else {"target_pos": 3}
         numbers |= {"stiffness": rows, "damping": rows, "posture": n, "posture_stiffness": 1}
+        numbers |= {"update": rows // 3, "restart": 1, "change": 3} | ({"turn": 9} if rows == 6 else {})
+        numbers |= {"lower": 3, "upper": 3} if limited else {}
         scratch = {"jac": rows * n, "inertia": n * (n + 1) // 2, "column": n, "acceleration": n, "tau": n}
         scratch |= {"mobility": rows * (rows + 1) // 2, "factor": rows * (rows + 1) // 2, "force": rows, "null": rows}
-        super().__init__(batch, code, scratch=scratch, **numbers)
+        columns = 6 if turns else 3
+        reach = np.array([MOST_SHIFT] * 3 + [MOST_TURN] * 3)[:columns]
+        super().__init__(
+            *(batch, code, actions, (-reach, reach), columns),
+            gains=rows,
+            input_types=INPUT_TYPES,
+            actuators=[c.actuator for c in chain],
+            scratch=scratch,
+            numbers=numbers,
+        )
+        if limited:
+            self.lower, self.upper = limits("position_limits", position_limits, 3)
         start = Data(model)
         start.forward()
-        self.target_pos, self.stiffness, self.damping = start.site_xpos[place], STIFFNESS, 2.0 * math.sqrt(STIFFNESS)
+        x, R = start.site_xpos[place], start.site_xmat[place].reshape(3, 3)
+        if origin >= 0:
+            frame = start.site_xmat[origin].reshape(3, 3)
+            x, R = frame.T @ (x - start.site_xpos[origin]), frame.T @ R
+        self.target_pos, self.stiffness, self.damping = x, STIFFNESS, 2.0 * math.sqrt(STIFFNESS)
         if rows == 6:
-            self.target_mat = start.site_xmat[place].ravel()
+            self.target_mat, self.turn = R.ravel(), np.eye(3).ravel()
         self.posture, self.posture_stiffness = model.qpos0[[c.coordinate for c in chain]], POSTURE_STIFFNESS
+        self.__dict__["_turns"] = turns
+
+    def _set_goal(self, values: np.ndarray, desired: bool) -> None:
+        x, turn = values[:, :3], np.eye(3)
+        if self._turns:
+            turn = rotation_matrices(values[:, 3:], self.actions.single_precision_rotations)
+        rotates = "turn" in self.rows
+        if self._is_absolute:
+            self.target_pos, self.update[:, 0] = self._limited(x), 0.0
+            if self._turns:
+                self.target_mat, self.update[:, 1] = _flat(turn), 0.0
+            elif rotates and not desired:
+                self.turn, self.update[:, 1] = _flat(turn), 1.0
+        elif desired:
+            waiting = self.update[:, :1] > 0.0  # no step has completed their goal
+            self.target_pos = np.where(waiting, self.target_pos, self._limited(self.target_pos + x))
+            self.change = np.where(waiting, self.change + x, self.change)
+            for name in ("target_mat", "turn") if rotates else ():
+                last = self.rows[name]
+                chosen = waiting if name == "turn" else ~waiting
+                setattr(self, name, np.where(chosen, _flat(turn @ last.reshape(-1, 3, 3)), last))
+        else:
+            self.change, self.update = x, 1.0
+            if rotates:
+                self.turn = _flat(turn)
+
+    def _limited(self, x: np.ndarray) -> np.ndarray:
+        """Returns target positions within their limits."""
+        return np.clip(x, self.lower, self.upper) if "lower" in self.rows else x
+
+    def _reset(self, ids: np.ndarray) -> None:
+        self.change[ids], self.update[ids], self.restart[ids] = 0.0, 1.0, 1.0
+        if "turn" in self.rows:
+            self.turn[ids] = _flat(np.eye(3))
 
 
-def _chain(model: Model, actuators: Sequence[str | int]) -> tuple[Dof, ...]:
-    """Returns the dofs that the actuators drive, ascending.
+def _turns(orientation: Any) -> bool:
+    """Returns whether actions have a rotation."""
+    return orientation != "held" and flag("orientation", orientation)
 
-    Raises:
-        ModelError, UnknownNameError: see `OperationalSpace`.
+
+def _flat(matrices: np.ndarray) -> np.ndarray:
+    """Returns 3 x 3 matrices as rows of nine numbers."""
+    return matrices.reshape(*matrices.shape[:-2], 9)
+
+
+def rotation_matrices(vectors: np.ndarray, single: bool = False) -> np.ndarray:
+    """Returns the matrices (n, 3, 3) of rotation vectors (n, 3) [rad].
+
+    Args:
+        single: whether the quaternion and its products are rounded to float32; the diagonal is a sum in float64.
     """
-    if isinstance(actuators, str) or not isinstance(actuators, Sequence | np.ndarray) or not len(actuators):
-        raise ModelError(f"actuators: got {actuators!r}, allowed are one or more names or ids of actuators")
-    found: dict[int, tuple[int, int, float]] = {}
-    for key in actuators:
-        i = index_of(model, "actuator", key)
-        kinds = model.actuator_trntype[i], model.actuator_gaintype[i], model.actuator_biastype[i]
-        kinds += (model.actuator_dyntype[i],)
-        joint, gain = int(model.actuator_trnid[i, 0]), float(model.actuator_gainprm[i, 0] * model.actuator_gear[i, 0])
-        if kinds[0] not in (TRN_JOINT, TRN_JOINTINPARENT) or kinds[1:] != (GAIN_FIXED, BIAS_NONE, DYN_NONE) or not gain:
-            raise ModelError(f"actuator {key!r}: got another type, allowed are motors of joints with a gear")
-        if model.jnt_type[joint] not in (HINGE, SLIDE):
-            raise ModelError(f"actuator {key!r}: it drives a ball or free joint, allowed are hinges and slides")
-        dof = int(model.jnt_dofadr[joint])
-        if dof in found:
-            raise ModelError(f"actuator {key!r}: its joint has another one of these actuators, allowed is one each")
-        found[dof] = int(model.jnt_qposadr[joint]), i, gain
-    dofs = sorted(found)
-    return tuple(Dof(dof, *found[dof], _entries(model, dof, dofs)) for dof in dofs)
-
-
-def _entries(model: Model, i: int, dofs: Sequence[int]) -> tuple[int, ...]:
-    """Returns where M has the entries of row i in the columns `dofs` up to i; -1 where it has none."""
-    start, number = model.M_rowadr[i], model.M_rownnz[i]
-    columns = model.M_colind[start : start + number].tolist()
-    return tuple(int(start) + columns.index(j) if j in columns else -1 for j in dofs if j <= i)
+    angle = np.linalg.norm(vectors, axis=1, keepdims=True)
+    axis = vectors / np.where(angle > 0.0, angle, 1.0)
+    q = np.concatenate([np.cos(angle / 2.0), axis * np.sin(angle / 2.0)], axis=1)
+    q = q.astype(np.float32) if single else q
+    scale = np.sqrt(2.0 / np.einsum("ni,ni->n", q, q).astype(float))
+    q = (q * scale[:, None]).astype(q.dtype)
+    P = q[:, :, None] * q[:, None, :]  # products
+    R = np.empty((len(q), 3, 3))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        R[:, i, i] = 1.0 - P[:, j + 1, j + 1].astype(float) - P[:, k + 1, k + 1]
+        R[:, i, j], R[:, j, i] = P[:, i + 1, j + 1] - P[:, 0, k + 1], P[:, i + 1, j + 1] + P[:, 0, k + 1]
+    return R
 
 
 def _check_moved(model: Model, body: int, chain: Sequence[Dof], site: str) -> None:

@@ -24,8 +24,9 @@ BRANCH = "; choose between values with featherlane.lanes.where"
 class KernelView:
     """Presents a record as a kernel reads it: flat rows of several worlds, restricted to readable fields."""
 
-    def __init__(self, name: str, layout: Layout, sizes, arrays, reads, sets=()):
+    def __init__(self, name: str, layout: Layout, sizes, arrays, reads, sets=(), prefix: str = ""):
         self.__dict__.update(_name=name, _layout=layout, _sizes=sizes, _arrays=arrays, _reads=reads, _sets=sets)
+        self.__dict__.update(_prefix=prefix)  # of the fields of a nested record
         self.__dict__.update(_seen={}, width=WORLDS, shape=(WORLDS,), dtype=np.dtype(float))
 
     def __getattr__(self, field: str):
@@ -34,6 +35,10 @@ class KernelView:
         return self._seen[field]
 
     def _field(self, field: str):
+        if not self._prefix and field in self._layout.records:
+            form = self._name, self._layout, self._sizes, self._arrays, self._reads, self._sets
+            return KernelView(*form, prefix=f"{field}.")
+        field = self._prefix + field
         f = readable(self._name, self._layout, field, self._reads)
         if f.kind == "size":
             return int(self._sizes[field])
