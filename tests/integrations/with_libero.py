@@ -29,12 +29,10 @@ def case(request):
 
 
 def state(env, goal):
-    """Returns the present state as a `Scene` of one world; contacts by names of geoms, as in LIBERO."""
+    """Returns the present state as a `Scene` of one world; contacts by LIBERO's own function."""
     d = env.sim.data._data
-    pairs = [{(int(a), int(b)) for a in first for b in second} for first, second in goal.pairs]
-    found = {(int(a), int(b)) for a, b in d.contact.geom[: d.ncon]}
-    touching = [any((a, b) in pair or (b, a) in pair for a, b in found) for pair in pairs]
-    arrays = (d.qpos, d.xpos, d.site_xpos, d.site_xmat, np.array(touching, bool))
+    touching = goal.contacts.present(env.env)
+    arrays = (d.qpos, d.xpos, d.site_xpos, d.site_xmat, touching)
     return predicates.Scene(*(array[None].copy() for array in arrays))
 
 

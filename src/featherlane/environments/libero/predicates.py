@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from featherlane.environments.robosuite.contacts import Contacts
 from featherlane.errors import ModelError
 
 CENTERED = 0.03  # largest horizontal distance of stacked objects [m]
@@ -30,7 +31,7 @@ class Scene(NamedTuple):
         xpos: (n, nbody, 3) [m].
         site_xpos: (n, nsite, 3) [m].
         site_xmat: (n, nsite, 9).
-        touching: (n, k) bool: whether the two objects of each pair of `Goal.pairs` are in contact.
+        touching: (n, k) bool: whether the two objects of each pair of `Goal.contacts` are in contact.
     """
 
     qpos: np.ndarray
@@ -62,11 +63,11 @@ class Goal:
 
     Attributes:
         predicates: by their text in the goal: "on akita_black_bowl_1 plate_1".
-        pairs: the pairs of objects, each two arrays of geoms, whose contacts `Scene.touching` has.
+        contacts: the pairs of objects whose contacts `Scene.touching` has.
     """
 
     predicates: dict[str, Predicate] = field(default_factory=dict)
-    pairs: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+    contacts: Contacts = field(default_factory=Contacts)
 
     def each(self, scene: Scene) -> dict[str, np.ndarray]:
         """Returns where each predicate holds, (n,) bool by its text."""
@@ -124,8 +125,8 @@ def lifted(scene: Scene, place: Callable[[Scene], np.ndarray]) -> np.ndarray:
 class Reader:
     """Reads the bodies, sites, joints and thresholds of a goal from a live environment of LIBERO."""
 
-    def __init__(self, env: Any):
-        self.env, self.model, self.pairs = env, env.sim.model, []
+    def __init__(self, env: Any, contacts: Contacts):
+        self.env, self.model, self.contacts = env, env.sim.model, contacts
 
     def on(self, upper: str, lower: str) -> Predicate:
         body = self.body(upper)
@@ -180,10 +181,8 @@ class Reader:
         return int(self.model.site_name2id(name)), np.array(self.object(name).size, float)
 
     def pair(self, first: str, second: str) -> int:
-        """Returns the index in `pairs` of two objects."""
-        geoms = ([self.model.geom_name2id(g) for g in self.object(name).contact_geoms] for name in (first, second))
-        self.pairs.append((np.array(next(geoms), int), np.array(next(geoms), int)))
-        return len(self.pairs) - 1
+        """Returns the column of two objects in `Scene.touching`."""
+        return self.contacts.between(*(self.object(name).contact_geoms for name in (first, second)))
 
 
 PREDICATES: dict[str, Callable[..., Predicate]] = {
@@ -208,13 +207,13 @@ def goal_of(env: Any, goal: list[list[str]] | None = None) -> Goal:
         ModelError: an unknown predicate; an object that the environment does not have, or one without the property of
             the predicate; `in` with a second object that is no site.
     """
-    reader, result = Reader(env), Goal()
+    result = Goal()
+    reader = Reader(env, result.contacts)
     for name, *objects in env.parsed_problem["goal_state"] if goal is None else goal:
         text = " ".join([name, *objects])
         if name.lower() not in PREDICATES or len(objects) != (2 if name.lower() in ("on", "in") else 1):
             raise ModelError(f"goal: got ({text}), allowed are the predicates {', '.join(PREDICATES)}")
         result.predicates[text] = PREDICATES[name.lower()](reader, *objects)
-    result.pairs = reader.pairs
     return result
 
 

@@ -32,8 +32,8 @@ ARRAY_PARTS = {
 }
 
 
-class LiberoTask(NamedTuple):
-    """A task of a suite.
+class TaskFiles(NamedTuple):
+    """The files of a task of a suite.
 
     Attributes:
         suite: name of the suite.
@@ -50,7 +50,7 @@ class LiberoTask(NamedTuple):
     states: Path
 
 
-def suite_tasks(suite: str) -> list[LiberoTask]:
+def suite_tasks(suite: str) -> list[TaskFiles]:
     """Returns the ten tasks of a suite in LIBERO's order.
 
     Raises:
@@ -64,7 +64,7 @@ def suite_tasks(suite: str) -> list[LiberoTask]:
         found = required("libero.libero.benchmark", USER).get_benchmark(suite)()
     goals, states = (_folder(library, key) for key in ("bddl_files", "init_states"))
     return [
-        LiberoTask(
+        TaskFiles(
             suite, task.name, task.language, goals / suite / task.bddl_file, states / suite / task.init_states_file
         )
         for task in found.tasks
@@ -76,7 +76,7 @@ def _folder(library: Any, key: str) -> Path:
         return Path(library.get_libero_path(key))
 
 
-def live_environment(task: LiberoTask, seed: int = 0, **settings: Any) -> Any:
+def live_environment(task: TaskFiles, seed: int = 0, **settings: Any) -> Any:
     """Returns LIBERO's environment of a task (`ControlEnv`) after a reset, without a renderer.
 
     Args:
