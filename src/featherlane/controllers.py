@@ -8,6 +8,7 @@ batch.rollout(25, control=arm)
 from featherlane.tools.controllers.actions import Actions
 from featherlane.tools.controllers.composite import Composite
 from featherlane.tools.controllers.gripper import Gripper
+from featherlane.tools.controllers.joints import JointPosition, JointTorque, JointVelocity
 from featherlane.tools.controllers.operational_space import OperationalSpace
 
-__all__ = ["Actions", "Composite", "Gripper", "OperationalSpace"]
+__all__ = ["Actions", "Composite", "Gripper", "JointPosition", "JointTorque", "JointVelocity", "OperationalSpace"]

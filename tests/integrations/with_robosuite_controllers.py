@@ -8,9 +8,17 @@ import pytest
 import robosuite
 
 import featherlane as fl
-from featherlane.controllers import Actions, Composite, Gripper, OperationalSpace
+from featherlane.controllers import (
+    Actions,
+    Composite,
+    Gripper,
+    JointPosition,
+    JointTorque,
+    JointVelocity,
+    OperationalSpace,
+)
 
-N = 12  # states
+N, SUBSTEPS = 12, 3  # states
 TORQUE = 1e-9  # [N m]
 EEF, BASE = "gripper0_right_grip_site", "robot0_right_center"
 
@@ -45,27 +53,43 @@ def states(env, rng):
     return qpos, qvel
 
 
-def theirs(env, qpos, qvel, actions, part="right", modes=("achieved",)):
-    """Returns robosuite's torques of the arm and controls (2 steps, N, ...): after an action, and without a new one."""
-    robot, found = env.robots[0], ([], [])
+def theirs(env, qpos, qvel, actions, modes=("achieved",)):
+    """Returns robosuite's torques and the other controls (SUBSTEPS, N, ...) after an action in each state.
+
+    modes: the goal is set once for each mode, by the same action.
+    """
+    robot, found = env.robots[0], [[] for _ in range(SUBSTEPS)]
+    controller = robot.part_controllers["right"]
     for state, speed, action in zip(qpos, qvel, actions, strict=True):
-        controller = robot.composite_controller.part_controllers[part]
         for gripper in robot.gripper.values():
             gripper.current_action = np.zeros_like(gripper.current_action)
-        for k in range(2):
-            set_state(env, state + 0.01 * k * (state != 0), speed)
+        if hasattr(controller, "derr_buf"):
+            controller.derr_buf.clear()
+            controller.summed_err, controller.last_err, controller.saturated = np.zeros(7), np.zeros(7), False
+        for k in range(SUBSTEPS):
+            set_state(env, moved(state, k), speed)
             controller.new_update = True
-            controller.update()
             if k == 0:
+                controller.update()
                 robot.composite_controller.reset()
-                for mode in modes:
-                    if hasattr(controller, "set_goal_update_mode"):
-                        controller.set_goal_update_mode(mode)
-                    robot.control(action, policy_step=True)
-                    controller.new_update = True
-            robot.control(action, policy_step=False)
+                for mode in modes[:-1]:
+                    set_mode(controller, mode)
+                    robot.composite_controller.update_state()
+                    robot.composite_controller.set_goal(action)
+                set_mode(controller, modes[-1])
+            robot.control(action, policy_step=k == 0)
             found[k].append(np.concatenate([controller.torques, env.sim.data.ctrl[7:]]))
     return np.array(found)
+
+
+def set_mode(controller, mode):
+    if hasattr(controller, "set_goal_update_mode"):
+        controller.set_goal_update_mode(mode)
+
+
+def moved(qpos, k):
+    """Returns the positions of a substep."""
+    return qpos + 0.01 * k * (qpos != 0)
 
 
 def set_state(env, qpos, qvel):
@@ -80,10 +104,10 @@ def batch_of(env, qpos, qvel):
 
 
 def ours(batch, robot, qpos, qvel):
-    """Returns the controls (2, N, nu) in the same states."""
+    """Returns the controls (SUBSTEPS, N, nu) in the same states."""
     found = []
-    for k in range(2):
-        batch.qpos, batch.qvel = qpos + 0.01 * k * (qpos != 0), qvel
+    for k in range(SUBSTEPS):
+        batch.qpos, batch.qvel = moved(qpos, k), qvel
         batch.rollout(1, robot)
         found.append(batch.ctrl.copy())
     return np.array(found)
@@ -93,52 +117,142 @@ def motors(env):
     return [int(i) for i in env.robots[0]._ref_arm_joint_actuator_indexes]
 
 
+def compared(env, robot_of, modes=("achieved",)):
+    """Compares two substeps in all states; `robot_of(batch, controller)` returns the controllers of the arm."""
+    rng = np.random.default_rng(1)
+    qpos, qvel = states(env, rng)
+    controller = env.robots[0].composite_controller.part_controllers["right"]
+    low, high = controller.control_limits
+    actions = np.column_stack([rng.uniform(low * 1.1, high * 1.1, (N, len(low))), rng.uniform(-1, 1, N)])
+    expected = theirs(env, qpos, qvel, actions, modes)
+    batch = batch_of(env, qpos, qvel)
+    hand = Gripper(batch, [7, 8], directions=[-1, 1])
+    robot = Composite({"right": robot_of(batch, controller), "right_gripper": hand})
+    for mode in modes:
+        robot.set_goal(actions, mode)
+    np.testing.assert_allclose(ours(batch, robot, qpos, qvel), expected, rtol=1e-11, atol=TORQUE)
+
+
 @pytest.mark.parametrize("mode", ["fixed", "variable_kp", "variable"])
 @pytest.mark.parametrize("kind", ["OSC_POSE", "OSC_POSITION"])
 @pytest.mark.parametrize(
     ("frame", "decoupled", "absolute"),
     [("base", True, False), ("world", False, False), ("world", True, True), ("base", False, True)],
 )
-def test_operational_space(kind, mode, frame, decoupled, absolute):
+def test_operational_space(kind, mode, frame, decoupled, absolute, modes=("achieved",)):
+    turns = [0.5] * (3 if kind == "OSC_POSE" else 0)
     env = made(
         type=kind,
         impedance_mode=mode,
         input_ref_frame=frame,
         uncouple_pos_ori=decoupled,
         input_type="absolute" if absolute else "delta",
-        output_max=[0.05] * 3 + [0.5] * (3 if kind == "OSC_POSE" else 0),
-        output_min=[-0.04] * 3 + [-0.5] * (3 if kind == "OSC_POSE" else 0),
+        output_max=[0.05] * 3 + turns,
+        output_min=[-0.04] * 3 + [-x for x in turns],
         kp_limits=[20, 300],
         damping_ratio_limits=[0.5, 3],
         kp=150,
         damping_ratio=1,
     )
-    rng = np.random.default_rng(0)
-    qpos, qvel = states(env, rng)
-    controller = env.robots[0].composite_controller.part_controllers["right"]
-    low, high = controller.control_limits
-    actions = np.column_stack([rng.uniform(low * 1.1, high * 1.1, (N, len(low))), rng.uniform(-1, 1, N)])
-    expected = theirs(env, qpos, qvel, actions)
-    batch = batch_of(env, qpos, qvel)
-    arm = OperationalSpace(
-        *(batch, EEF, motors(env)),
-        orientation=True if kind == "OSC_POSE" else "held",
-        decoupled=decoupled,
-        base=BASE if frame == "base" else None,
-        actions=Actions(
-            output_min=controller.output_min,
-            output_max=controller.output_max,
-            input_type="absolute" if absolute else "delta",
-            impedance_mode=mode,
-            kp_limits=(20, 300),
-            damping_ratio_limits=(0.5, 3),
-            single_precision_rotations=True,
-        ),
+
+    def arm(batch, controller):
+        made = OperationalSpace(
+            *(batch, EEF, motors(env)),
+            orientation=True if kind == "OSC_POSE" else "held",
+            decoupled=decoupled,
+            base=BASE if frame == "base" else None,
+            actions=Actions(
+                output_min=controller.output_min,
+                output_max=controller.output_max,
+                input_type="absolute" if absolute else "delta",
+                impedance_mode=mode,
+                kp_limits=(20, 300),
+                damping_ratio_limits=(0.5, 3),
+                single_precision_rotations=True,
+            ),
+        )
+        made.posture = controller.initial_joint
+        if not absolute:
+            np.testing.assert_array_equal(made.action_limits, controller.control_limits)
+        return made
+
+    compared(env, arm, modes)
+
+
+@pytest.mark.parametrize("kind", ["OSC_POSE", "OSC_POSITION"])
+def test_goals_are_added_to_desired_goals(kind):
+    test_operational_space(kind, "fixed", "base", True, False, ("achieved", "desired"))
+
+
+@pytest.mark.parametrize("mode", ["fixed", "variable_kp", "variable", "absolute"])
+@pytest.mark.parametrize("compensated", [True, False])
+def test_joint_position(mode, compensated):
+    absolute = mode == "absolute"
+    env = made(
+        type="JOINT_POSITION",
+        output_max=0.1,
+        output_min=-0.05,
+        kp=70,
+        damping_ratio=1.5,
+        impedance_mode="fixed" if absolute else mode,
+        input_type="absolute" if absolute else "delta",
+        kp_limits=[10, 200],
+        damping_ratio_limits=[0.2, 3],
+        qpos_limits=None if absolute else [[-1] * 7, [0.5] * 7],
+        use_torque_compensation=compensated,
     )
-    arm.posture = controller.initial_joint
-    hand = Gripper(batch, [7, 8], directions=[-1, 1])
-    robot = Composite({"right": arm, "right_gripper": hand})
-    np.testing.assert_array_equal(robot.action_limits[0][:-7], np.append(low, -1)[:-7])
-    robot.set_goal(actions)
-    found = ours(batch, robot, qpos, qvel)
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=TORQUE)
+
+    def arm(batch, controller):
+        read = Actions(
+            output_max=0.1,
+            output_min=-0.05,
+            impedance_mode="fixed" if absolute else mode,
+            input_type="absolute" if absolute else "delta",
+            kp_limits=(10, 200),
+            damping_ratio_limits=(0.2, 3),
+        )
+        ends = None if absolute else (-1, 0.5)
+        made = JointPosition(batch, motors(env), actions=read, compensated=compensated, position_limits=ends)
+        made.stiffness, made.damping = 70, 2 * np.sqrt(70) * 1.5
+        return made
+
+    compared(env, arm)
+
+
+@pytest.mark.parametrize("compensated", [True, False])
+@pytest.mark.parametrize("ends", [None, (-0.05, 0.07)])
+def test_joint_torque(ends, compensated):
+    env = made(type="JOINT_TORQUE", output_max=0.1, output_min=-0.1, torque_limits=ends)
+    env.robots[0].part_controllers["right"].use_torque_compensation = compensated
+    compared(env, lambda batch, _: JointTorque(batch, motors(env), compensated=compensated, torque_limits=ends))
+
+
+class Compensation(np.ndarray):
+    """Makes `if self.torque_compensation` of robosuite's controller work for arrays."""
+
+    def __bool__(self):
+        return self.size > 1 or bool(self.item())
+
+
+@pytest.mark.parametrize("compensated", [True, False])
+@pytest.mark.parametrize("kp", [3.0, 0.1])  # forces are clipped, or not
+def test_joint_velocity(kp, compensated, monkeypatch):
+    """robosuite 1.5.2 cannot make this controller: it assigns to its property `torque_compensation`."""
+    from robosuite.controllers.parts.controller import Controller
+    from robosuite.controllers.parts.generic.joint_vel import JointVelocityController
+
+    def bias(self):
+        return Controller.torque_compensation.fget(self).view(Compensation) if compensated else False
+
+    ignored = property(bias, lambda self, value: None)
+    monkeypatch.setattr(JointVelocityController, "torque_compensation", ignored, raising=False)
+    env = made(type="JOINT_VELOCITY", output_max=0.5, output_min=-0.5, kp=kp, velocity_limits=[-0.3, 0.4])
+
+    def arm(batch, controller):
+        read = Actions(output_max=0.5, output_min=-0.5)
+        ends = (-0.3, 0.4)
+        return JointVelocity(
+            batch, motors(env), controller.kp, actions=read, compensated=compensated, velocity_limits=ends
+        )
+
+    compared(env, arm)

@@ -183,6 +183,31 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     arm = fl.controllers.OperationalSpace(batch, "hand", ["wire", 1], orientation=False, decoupled=False)
     arm.target_pos = [0.1, 0.0, 0.0]
     print(batch.rollout(25, control=arm), arm.stiffness * 2.0)
+    actions = fl.controllers.Actions(
+        input_min=-1.0,
+        input_max=[1.0],
+        output_min=None,
+        output_max=0.1,
+        input_type="delta",
+        impedance_mode="fixed",
+        kp_limits=(0.0, 300.0),
+        damping_ratio_limits=(0.0, 10.0),
+        single_precision_rotations=False,
+    )
+    reach = fl.controllers.OperationalSpace(
+        batch, 0, [0], orientation="held", base="hand", actions=actions, position_limits=(-1.0, [1.0, 1.0, 2.0])
+    )
+    joint = fl.controllers.JointPosition(batch, ["wire"], actions=actions, compensated=True, position_limits=(-1, 1))
+    speed = fl.controllers.JointVelocity(
+        batch, ["wire"], 2.0, actions=actions, compensated=True, velocity_limits=(-1, 1)
+    )
+    torque = fl.controllers.JointTorque(batch, ["wire"], actions=None, compensated=True, torque_limits=None)
+    fingers = fl.controllers.Gripper(batch, [0], directions=-1, columns=[0], speed=0.2, binary=True, each_step=False)
+    robot = fl.controllers.Composite({"arm": reach, "hand": fingers})
+    robot.set_goal(np.zeros((8, robot.action_width)), "desired")
+    robot.reset(ids=[0])
+    least: Array = robot.action_limits[0]
+    print(least, robot.columns["arm"], robot.parts["arm"].actuators, joint.goal, speed.kp, torque.goal)
     goal: Array = controller.target + controller.rows["target"]
     print(batch.rollout(2, controller)["qpos"], controller.function, goal)
     noise = fl.DepthNoise(std=0.01, growth=0.001, quantization=0.001, dropout=0.01, fill=0.0, seed=[1, 2])

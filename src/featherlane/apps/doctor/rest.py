@@ -82,7 +82,7 @@ def restless(examined: ExaminedModel) -> Iterator[Sign]:
             advice = tried(examined, trial, _calming(examined, trial, b), partial(_rests, b)) if k < MOST_TRIED else ""
             full = any(trial.counts[name] for name in ("contacts_full", "rows_full"))
             if full:
-                advice = 'reserve more contacts: <size nconmax="..."/> with at least 4 for each touching pair'
+                advice = "see trial-full: contacts or rows are dropped, which causes such motion"
             yield Sign("body", b, seen, advice or "examine its contacts (data.contact) in this state")
 
 

@@ -39,5 +39,6 @@ def full(examined: ExaminedModel) -> Iterator[Sign]:
         for name in ("contacts_full", "rows_full"):
             if trial.counts[name]:
                 seen = f"{name} in {trial.counts[name]} of {examined.trial_steps} steps from {trial.start}"
-                advice = "reserve more by <size nconmax>, or reduce overlapping pairs (contype, conaffinity)"
+                advice = "reserve more by <size nconmax>, or reduce overlapping pairs (contype, conaffinity); "
+                advice += "a pair with a height field or a signed distance field has at most 50: use larger cells there"
                 yield Sign("model", -1, seen, advice)

@@ -36,11 +36,14 @@ class Contacts:
 
     def prepare(self, model: Model) -> None:
         """Stores in which groups each geom is, as bits."""
-        self.bits = np.zeros((2, model.ngeom), np.int64)
+        self.bits, known = np.zeros((2, model.ngeom), np.int64), set(model.names("geom"))
         for k, pair in enumerate(self.names):
             for side, names in enumerate(pair):
-                geoms = slice(None) if names is None else [model.geom(name).id for name in names]
-                self.bits[side, geoms] |= 1 << k
+                for name in names or ():
+                    if name in known:  # robosuite also lists geoms that some grippers lack
+                        self.bits[side, model.geom(name).id] |= 1 << k
+                if names is None:
+                    self.bits[side] |= 1 << k
 
     def present(self, env: Any) -> np.ndarray:
         """Returns which pairs are in contact in a live environment, (k,) bool."""

@@ -52,11 +52,13 @@ class Goal:
         fields: derived fields that it reads, besides those of robots and bodies.
         shaping: whether the reward is shaped.
         touch: (n, k) whether each pair of groups of geoms is in contact; set by the task.
+        used: (n,) number of the object that is used, in tasks with one of several objects; set by the task.
     """
 
     scale = 1.0
     fields: tuple[str, ...] = ()
     touch: np.ndarray
+    used: np.ndarray
 
     def __init__(self, env: Any, contacts: Contacts):
         self.shaping = bool(env.reward_shaping)
@@ -166,10 +168,14 @@ class Placed(Goal):
 
     def observed(self, env: Any, objects: Sequence[Any]) -> dict[str, Observable]:
         """Returns the observables of the objects."""
-        found = {}
+        found: dict[str, Observable] = {"nut_id": self.number, "obj_id": self.number}
         for each, at in zip(objects, self.bodies, strict=True):
             found |= seen_of.in_gripper(env, each.name, seen_of.body(each.name, int(at)))
         return found
+
+    def number(self, worlds: Any, seen: Seen) -> np.ndarray:
+        """Returns the number of the object that is used, (n, 1)."""
+        return self.used[:, None]
 
     def places(self, worlds: Any, pos: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns of objects at pos (n, k, 3) whether they are at their places, and over them, (n, k), and the

@@ -76,7 +76,8 @@ class Source:
         delayed: poses that have a memory.
         starts: initial states, name -> (k, ...): state fields; fields of the model that a reset changes; "touch": the
             contacts of the groups; "used": the number of the object that is used, in tasks with one of several objects.
-        alternatives: names of the observables of each object, of which an episode has those of one object.
+        alternatives: in tasks with one of several objects, the observables of the objects: the number of the object, and
+            the place among its observables, by name.
     """
 
     model: Model
@@ -87,7 +88,7 @@ class Source:
     observed: list[Observed]
     delayed: list[Delayed]
     starts: dict[str, np.ndarray]
-    alternatives: list[list[str]]
+    alternatives: dict[str, tuple[int, int]]
 
 
 def read(task: str, settings: Mapping[str, Any], pool: int) -> Source:
@@ -130,7 +131,7 @@ def opened(task: str, settings: Mapping[str, Any]) -> Any:
     made = robosuite.environments.base.REGISTERED_ENVS[task]
     try:
         env = made(**FIXED, **settings)
-    except (TypeError, AssertionError, ValueError, KeyError) as error:
+    except (TypeError, AssertionError, ValueError, KeyError, AttributeError) as error:
         raise ModelError(f"{task}: robosuite refuses the options {dict(settings)}: {error or type(error).__name__}") from error
     env.reset()
     for robot in env.robots:
@@ -213,9 +214,30 @@ def operational_space(part: Any, actuators: list[str]) -> PartMaker:
     return PartMaker(make, {"stiffness": np.array(part.kp), "damping": np.array(part.kd)})
 
 
+def joint_position(part: Any, actuators: list[str]) -> PartMaker:
+    """Returns the maker of an arm with the controller JOINT_POSITION."""
+    limits = None if part.position_limits is None else tuple(part.position_limits)
+    make = partial(
+        controllers.JointPosition, actuators=actuators, actions=actions_of(part),
+        compensated=bool(part.use_torque_compensation), position_limits=limits,
+    )  # fmt: skip
+    return PartMaker(make, {"stiffness": np.array(part.kp), "damping": np.array(part.kd)})
+
+
+def joint_torque(part: Any, actuators: list[str]) -> PartMaker:
+    """Returns the maker of an arm with the controller JOINT_TORQUE."""
+    make = partial(
+        controllers.JointTorque, actuators=actuators, actions=actions_of(part),
+        compensated=bool(part.use_torque_compensation), torque_limits=tuple(part.torque_limits),
+    )  # fmt: skip
+    return PartMaker(make, {})
+
+
 ARMS: dict[str, Callable[[Any, list[str]], PartMaker]] = {
     "OSC_POSE": operational_space,
     "OSC_POSITION": operational_space,
+    "JOINT_POSITION": joint_position,
+    "JOINT_TORQUE": joint_torque,
 }
 
 
@@ -265,7 +287,7 @@ def called(gripper: Any, actions: np.ndarray) -> np.ndarray:
 
 
 # ---- observables and states ------------------------------------------------------------------------------------------
-def observables(env: Any, goal: Goal, model: Model) -> tuple[list[Observed], list[list[str]]]:
+def observables(env: Any, goal: Goal, model: Model) -> tuple[list[Observed], dict[str, tuple[int, int]]]:
     """Returns the observables of an environment in its order, and the `alternatives` of `Source`.
 
     Raises:
@@ -275,10 +297,11 @@ def observables(env: Any, goal: Goal, model: Model) -> tuple[list[Observed], lis
     for robot in env.robots:
         known |= of_robot(robot, model)
     sensors = getattr(env, "nut_id_to_sensors", None) or getattr(env, "object_id_to_sensors", None) or {}
-    alternatives = list(sensors.values()) if getattr(env, "single_object_mode", 0) == 1 else []
-    chosen, found = {name for names in alternatives for name in names}, []
+    sensors = sensors if getattr(env, "single_object_mode", 0) == 1 else {}
+    alternatives = {name: (k, i) for k, names in sensors.items() for i, name in enumerate(names)}
+    found = []
     for name, each in private("robosuite", env, "_observables").items():
-        if not (each.is_enabled() and each.is_active() or name in chosen):
+        if not (each.is_enabled() and each.is_active() or name in alternatives):
             continue
         if name not in known:
             raise ModelError(f"observable {name!r} is not supported, allowed are {', '.join(known)}{near(name, known)}")

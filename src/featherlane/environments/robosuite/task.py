@@ -75,11 +75,12 @@ class RobosuiteTask(Task):
         self.control = self.parts = controllers.Composite(made)
         fixed = (*STATE, "touch", "used")
         self.edited = {name: worlds.expand(name) for name in self.source.starts if name not in fixed}
-        self.used = np.zeros(worlds.nworld, np.int64)
         self.success = np.zeros(worlds.nworld, bool)
         for pose in self.source.delayed:
             pose.prepare(worlds)
-        self.source.goal.touch = np.zeros((worlds.nworld, len(self.source.contacts.names)), bool)
+        goal = self.source.goal
+        goal.touch = np.zeros((worlds.nworld, len(self.source.contacts.names)), bool)
+        goal.used = np.zeros(worlds.nworld, np.int64)
 
     def action_space(self, worlds: Batch) -> tuple[np.ndarray, np.ndarray]:
         return self.parts.action_limits
@@ -112,7 +113,8 @@ class RobosuiteTask(Task):
             getattr(worlds, name)[ids] = starts[name][chosen]
         for name, rows in self.edited.items():
             rows[ids] = starts[name][chosen].reshape(rows[ids].shape)
-        self.source.goal.touch[ids], self.used[ids] = starts["touch"][chosen], starts["used"][chosen]
+        goal = self.source.goal
+        goal.touch[ids], goal.used[ids] = starts["touch"][chosen], starts["used"][chosen]
         self.parts.reset(ids)
         self.success[ids] = False
 
@@ -127,21 +129,18 @@ class RobosuiteTask(Task):
     def observation(self, worlds: Batch) -> dict[str, dict[str, np.ndarray]]:
         seen: dict[str, np.ndarray] = {}
         joined: dict[str, list[np.ndarray]] = {}
-        first: dict[str, np.ndarray] = {}  # of the object that is used
-        for name, modality, function in self.source.observed:
+        source, used = self.source, self.source.goal.used[:, None]
+        slots: dict[int, np.ndarray] = {}  # values of the object that is used
+        for name, modality, function in source.observed:
             seen[name] = function(worlds, seen)
-            for k, names in enumerate(self.source.alternatives):
-                if name in names:
-                    seen[name] = np.where((self.used == k)[:, None], seen[name], 0.0)
-                    place = f"{names.index(name)}"
-                    first[place] = seen[name] + first.get(place, 0.0)
-        for name, modality, _ in self.source.observed:
-            rows = joined.setdefault(f"{modality}-state", [])
-            place = [names.index(name) for names in self.source.alternatives if name in names]
-            if not place:
-                rows.append(seen[name])
-            elif (part := first.pop(f"{place[0]}", None)) is not None:
-                rows.append(part)
+            k, slot = source.alternatives.get(name, (-1, -1))
+            if k >= 0:
+                seen[name] = np.where(used == k, seen[name], 0.0)  # robosuite leaves it out
+            if k > 0:
+                slots[slot] += seen[name]
+                continue
+            slots[slot] = seen[name].copy() if k == 0 else seen[name]
+            joined.setdefault(f"{modality}-state", []).append(slots[slot])
         seen |= {name: np.concatenate(rows, axis=1) for name, rows in joined.items()}
         return {name: {name: values} for name, values in seen.items()}
 

@@ -26,7 +26,7 @@ IMPEDANCE_MODES = ("fixed", "variable_kp", "variable")
 Pair = tuple[ArrayLike, ArrayLike]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Actions:
     """Describes how `set_goal` reads actions.  The names are those of robosuite's configurations.
 
@@ -41,7 +41,7 @@ class Actions:
             and the damping is critical; `variable`: the damping ratio of each direction precedes both.
         kp_limits: (least, greatest) stiffness in actions [1/s^2], numbers or (k,).
         damping_ratio_limits: (least, greatest) damping ratio in actions, numbers or (k,).
-        single_precision_rotations: whether rotations are rounded to float32, as robosuite does.
+        single_precision_rotations: whether rotations of deltas are rounded to float32, as in robosuite.
 
     A controller checks the values when it is made.
     """
@@ -122,13 +122,11 @@ class Part(Controller):
         one_of("actions.input_type", read.input_type, input_types)
         mode = one_of("actions.impedance_mode", read.impedance_mode, IMPEDANCE_MODES if gains else ("fixed",))
         flag("actions.single_precision_rotations", read.single_precision_rotations)
-        ends = [
-            given if own is None else own
-            for given, own in zip(outputs, (read.output_min, read.output_max), strict=True)
-        ]
+        least = outputs[0] if read.output_min is None else read.output_min
+        most = outputs[1] if read.output_max is None else read.output_max
         reading = {
             "inputs": limits("actions.input_min, input_max", (read.input_min, read.input_max), columns, apart=True),
-            "outputs": limits("actions.output_min, output_max", ends, columns),
+            "outputs": limits("actions.output_min, output_max", (least, most), columns),
         }
         groups = ("damping_ratio_limits", "kp_limits")[2 - IMPEDANCE_MODES.index(mode) :]  # in the order of an action
         reading |= {name: limits(f"actions.{name}", getattr(read, name), gains, least=0.0) for name in groups}
@@ -136,6 +134,7 @@ class Part(Controller):
         width = columns + gains * len(groups)
         self.__dict__.update(actions=read, action_width=width, actuators=tuple(actuators))
         self.__dict__.update(batch=batch, nworld=batch.nworld, _reading=reading, _groups=groups)
+        self.__dict__["_is_absolute"] = read.input_type == "absolute"
 
     @property
     def action_limits(self) -> tuple[np.ndarray, np.ndarray]:
@@ -144,11 +143,6 @@ class Part(Controller):
         if self._is_absolute:
             ends[-1] = tuple(np.full(len(end), x) for end, x in zip(ends[-1], (-np.inf, np.inf), strict=True))
         return np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends])
-
-    @property
-    def _is_absolute(self) -> bool:
-        """Whether an action is a goal itself."""
-        return self.actions.input_type == "absolute"
 
     def set_goal(self, action: ArrayLike, goal_update_mode: str = "achieved") -> None:
         """Sets the goals of all worlds by actions.
@@ -165,25 +159,29 @@ class Part(Controller):
         """
         desired = one_of("goal_update_mode", goal_update_mode, GOAL_UPDATE_MODES) == "desired"
         values = rows_of_worlds("action", action, self.nworld, self.action_width)
-        gains = {}
+        self._read(values, desired)
+
+    def _read(self, values: np.ndarray, desired: bool) -> None:
+        """Sets gains and goals by checked actions (nworld, action_width)."""
+        ratio = 1.0
         for name in self._groups:
             low, high = self._reading[name]
-            gains[name], values = np.clip(values[:, : len(low)], low, high), values[:, len(low) :]
-        if gains:
-            ratio = gains.get("damping_ratio_limits", 1.0)
-            self.stiffness, self.damping = gains["kp_limits"], 2.0 * np.sqrt(gains["kp_limits"]) * ratio
-        self._set_goal(values if self._is_absolute else self._mapped(values), desired)
+            gains, values = np.clip(values[:, : len(low)], low, high), values[:, len(low) :]
+            if name == "kp_limits":
+                self.stiffness, self.damping = gains, 2.0 * np.sqrt(gains) * ratio
+            ratio = gains
+        if not self._is_absolute:
+            (low, high), (least, most) = self._reading["inputs"], self._reading["outputs"]
+            scale, middle = (most - least) / (high - low), (high + low) / 2.0
+            values = (np.clip(values, low, high) - middle) * scale + (most + least) / 2.0
+        self._set_goal(values, desired)
 
-    def _mapped(self, values: np.ndarray) -> np.ndarray:
-        """Returns clipped actions, mapped to the output limits."""
-        (low, high), (least, most) = self._reading["inputs"], self._reading["outputs"]
-        return (np.clip(values, low, high) - (high + low) / 2.0) * ((most - least) / (high - low)) + (
-            most + least
-        ) / 2.0
+    def _limited(self, goal: np.ndarray) -> np.ndarray:
+        """Returns goals within the limits that the controller has."""
+        return np.clip(goal, self.lower, self.upper) if "lower" in self.rows else goal
 
     def _set_goal(self, values: np.ndarray, desired: bool) -> None:
         """Sets the goals by values (nworld, columns); `desired`: they are changes of the last goals."""
-        raise NotImplementedError
 
     def reset(self, ids: ArrayLike | None = None) -> None:
         """Clears what the controller remembers of worlds, after their reset; their goal is the state of the next step.
@@ -197,5 +195,4 @@ class Part(Controller):
         self._reset(chosen_worlds(ids, self.nworld))
 
     def _reset(self, ids: np.ndarray) -> None:
-        """Clears the memory of worlds."""
-        raise NotImplementedError
+        """Clears the memory of checked worlds."""

@@ -9,16 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from featherlane.engine.prelude import *
 from featherlane.engine.lanes import Kernel, Layout
-from featherlane.engine.model.arguments import one_of
 from featherlane.engine.model.names import object_names
-from featherlane.engine.simulation.user.control import Controller
 from featherlane.errors import ModelError
-from featherlane.tools.controllers.actions import GOAL_UPDATE_MODES, Part
-from featherlane.tools.inverse_kinematics.targets import rows_of_worlds
+from featherlane.tools.controllers.actions import Part
 
 MOST = 8  # parts
 
@@ -56,12 +52,14 @@ def joined(*parts: Kernel) -> Kernel:
     return control
 
 
-class Composite(Controller):
+class Composite(Part):
     """Joins several controllers of one batch, so that one rollout runs all of them.
 
         robot = fl.controllers.Composite({"right": arm, "right_gripper": hand})
         robot.set_goal(actions)  # (nworld, 7): 6 columns of the arm, 1 of the gripper
         batch.rollout(25, control=robot)
+
+    `set_goal` and `reset` call those of the parts.
 
     Args:
         parts: one to eight controllers of this module by name, in the order of the columns of an action.  The composite
@@ -79,52 +77,32 @@ class Composite(Controller):
 
     parts: Mapping[str, Part]
     columns: Mapping[str, slice]
-    action_width: int
 
     def __init__(self, parts: Mapping[str, Part]):
         _check_parts(parts)
         given = list(parts.values())
-        fields = tuple(replace(f, name=f"part{k}.{f.name}") for k, part in enumerate(given) for f in part.layout.fields)
         rows = {f"part{k}.{name}": rows for k, part in enumerate(given) for name, rows in part.rows.items()}
+        named = [replace(f, name=f"part{k}.{f.name}") for k, part in enumerate(given) for f in part.layout.fields]
+        fields = tuple(sorted(named, key=lambda f: f.name not in rows))  # scratch last, as in each part
         ends = np.cumsum([0, *(part.action_width for part in given)]).tolist()
         columns = {name: slice(a, b) for name, a, b in zip(parts, ends[:-1], ends[1:], strict=True)}
-        function = joined(*(part.function for part in given))
+        function, batch = joined(*(part.function for part in given)), given[0].batch
         self.__dict__.update(function=function, layout=Layout("Numbers", fields), rows=rows, action_width=ends[-1])
-        self.__dict__.update(parts=MappingProxyType(dict(parts)), columns=MappingProxyType(columns))
+        self.__dict__.update(batch=batch, nworld=batch.nworld, parts=MappingProxyType(dict(parts)), columns=columns)
 
     @property
     def action_limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """The least and the greatest action, (action_width,) each."""
+        """The least and the greatest action, (action_width,) each; infinite for absolute goals."""
         ends = [part.action_limits for part in self.parts.values()]
         return np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends])
 
-    def set_goal(self, action: ArrayLike, goal_update_mode: str = "achieved") -> None:
-        """Sets the goals of all parts by the columns of actions: see the method of the parts.
-
-        Args:
-            action: (nworld, action_width), or (action_width,) for all worlds.
-            goal_update_mode: `achieved` or `desired`.
-
-        Raises:
-            ModelError: another shape, a non-finite number, or an unknown mode; nothing is changed.
-        """
-        one_of("goal_update_mode", goal_update_mode, GOAL_UPDATE_MODES)
-        nworld = next(iter(self.parts.values())).nworld
-        values = rows_of_worlds("action", action, nworld, self.action_width)
+    def _read(self, values: np.ndarray, desired: bool) -> None:
         for name, part in self.parts.items():
-            part.set_goal(values[:, self.columns[name]], goal_update_mode)
+            part._read(values[:, self.columns[name]], desired)
 
-    def reset(self, ids: ArrayLike | None = None) -> None:
-        """Clears what the parts remember of worlds: see the method of the parts.
-
-        Args:
-            ids: numbers of the worlds, a mask, or None for all.
-
-        Raises:
-            ModelError: an unknown world.
-        """
+    def _reset(self, ids: np.ndarray) -> None:
         for part in self.parts.values():
-            part.reset(ids)
+            part._reset(ids)
 
 
 def _check_parts(parts: Any) -> None:
@@ -135,7 +113,7 @@ def _check_parts(parts: Any) -> None:
     driven: dict[int, str] = {}
     first = None
     for name, part in parts.items():
-        if not isinstance(part, Part):
+        if not isinstance(part, Part) or isinstance(part, Composite):
             raise ModelError(f"parts[{name!r}]: got {type(part).__name__}, allowed are controllers of this module")
         first = part if first is None else first
         if part.batch is not first.batch:

@@ -218,8 +218,8 @@ class OperationalSpace(Part):
         batch.rollout(25, control=arm)
 
     The targets and gains are arrays by world, which a policy may set between calls, directly or by `set_goal`.  They
-    begin with the pose and the posture of `qpos0`, a stiffness of 150 1/s^2 and critical damping.  By default, an action
-    is a shift of up to 0.05 m and a rotation vector of up to 0.5 rad, along each axis of the target's frame.
+    begin with the pose and the posture of `qpos0`, a stiffness of 150 1/s^2 and critical damping.  By default, an
+    action is a shift of up to 0.05 m and a rotation vector of up to 0.5 rad, along each axis of the target's frame.
 
     Args:
         batch: a `Batch`.
@@ -309,7 +309,8 @@ class OperationalSpace(Part):
     def _set_goal(self, values: np.ndarray, desired: bool) -> None:
         x, turn = values[:, :3], np.eye(3)
         if self._turns:
-            turn = rotation_matrices(values[:, 3:], self.actions.single_precision_rotations)
+            single = self.actions.single_precision_rotations and not self._is_absolute
+            turn = rotation_matrices(values[:, 3:], single)
         rotates = "turn" in self.rows
         if self._is_absolute:
             self.target_pos, self.update[:, 0] = self._limited(x), 0.0
@@ -330,10 +331,6 @@ class OperationalSpace(Part):
             if rotates:
                 self.turn = _flat(turn)
 
-    def _limited(self, x: np.ndarray) -> np.ndarray:
-        """Returns target positions within their limits."""
-        return np.clip(x, self.lower, self.upper) if "lower" in self.rows else x
-
     def _reset(self, ids: np.ndarray) -> None:
         self.change[ids], self.update[ids], self.restart[ids] = 0.0, 1.0, 1.0
         if "turn" in self.rows:
@@ -342,6 +339,8 @@ class OperationalSpace(Part):
 
 def _turns(orientation: Any) -> bool:
     """Returns whether actions have a rotation."""
+    if isinstance(orientation, str) and orientation != "held":
+        raise ModelError(f"orientation: got {orientation!r}, allowed are True, False and 'held'")
     return orientation != "held" and flag("orientation", orientation)
 
 
@@ -360,7 +359,8 @@ def rotation_matrices(vectors: np.ndarray, single: bool = False) -> np.ndarray:
     axis = vectors / np.where(angle > 0.0, angle, 1.0)
     q = np.concatenate([np.cos(angle / 2.0), axis * np.sin(angle / 2.0)], axis=1)
     q = q.astype(np.float32) if single else q
-    scale = np.sqrt(2.0 / np.einsum("ni,ni->n", q, q).astype(float))
+    norm = (q * q).sum(1, dtype=float).astype(q.dtype)  # as OpenBLAS adds the squares
+    scale = np.sqrt(2.0 / norm.astype(float))
     q = (q * scale[:, None]).astype(q.dtype)
     P = q[:, :, None] * q[:, None, :]  # products
     R = np.empty((len(q), 3, 3))
