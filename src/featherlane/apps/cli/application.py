@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from featherlane import show_config
-from featherlane.errors import page
+from featherlane.errors import ModelError, page
 from featherlane.extension import repairing
 
 application = typer.Typer(
@@ -436,8 +436,8 @@ def _evaluate(
         str,
         typer.Option(
             metavar="MODULE:FUNCTION",
-            help="Function (observation, instruction, started) -> actions (worlds, 7), in a module or FILE.py; or random "
-            "actions; or still, actions without motion.",
+            help="Function (observation, instruction, started) -> actions (worlds, 7), in a module or FILE.py; or "
+            "random: random actions; or still: actions without motion.",
         ),
     ] = "random",
     episodes: Annotated[int, typer.Option(metavar="N", help="Number of episodes of each task.")] = 50,
@@ -451,7 +451,7 @@ def _evaluate(
         int, typer.Option(metavar="PIXELS", help="Size of the images that the policy gets; 0: none.")
     ] = 0,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv|FILE.md", help="Also write the table to this file.")
+        Path | None, typer.Option(metavar="FILE", help="Also write the table, as CSV or Markdown by the suffix.")
     ] = None,
     dtype: Dtype = Precision.float64,
     threads: Threads = 0,
@@ -461,7 +461,6 @@ def _evaluate(
     """Run a policy in the tasks of a LIBERO suite, and report its success with confidence intervals."""
     from featherlane.apps.cli.evaluate import evaluate_policy
     from featherlane.apps.measure.success import Evaluation
-    from featherlane.errors import ModelError
 
     try:
         chosen = None if tasks is None else tuple(int(number) for number in _listed(tasks))

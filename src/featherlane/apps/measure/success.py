@@ -139,7 +139,6 @@ def checked_actions(actions: Any, n: int, name: str) -> np.ndarray:
         raise ModelError(f"policy {name}: got actions of the shape {values.shape}, allowed is ({n}, {len(OPEN)})")
     if not np.isfinite(values).all():
         world, column = np.argwhere(~np.isfinite(values))[0]
-        raise ModelError(
-            f"policy {name}: got {values[world, column]} in column {column} of world {world}, allowed are finite numbers"
-        )
+        given = f"{values[world, column]} in column {column} of world {world}"
+        raise ModelError(f"policy {name}: got {given}, allowed are finite numbers")
     return values

@@ -17,7 +17,7 @@ from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.robosuite import observations as seen_of
 from featherlane.environments.robosuite.observations import Observable, Seen, matrices, quaternions
 from featherlane.environments.task import Task
-from featherlane.extension import whole_argument
+from featherlane.extension import private, required, whole_argument
 
 CAMERAS = "agentview", "robot0_eye_in_hand"
 VISUAL = (0, 1, 0, 0, 0, 0)  # groups of geoms in LIBERO's images
@@ -29,8 +29,8 @@ EEF = "robot0_eef"
 class LiberoTask(Task):
     """A task of a suite: LIBERO's model, controller, observations, goal and recorded initial states.
 
-    An action has a shift and a rotation of the gripper (OSC_POSE of robosuite 1.4), and closes or opens the fingers.  As
-    in LIBERO, the first target of an episode is relative to the pose after LIBERO's reset, not to the recorded one.
+    An action has a shift and a rotation of the gripper (OSC_POSE of robosuite 1.4), and closes or opens the fingers.
+    As in LIBERO, the first target of an episode is relative to the pose after LIBERO's reset, not to the recorded one.
     A reset chooses one of the recorded states by the world's random number generator, or the next of `order`, and poses
     of the fixtures, which LIBERO samples.  The reward is 1 in the goal, else 0; an episode ends in the goal.
 
@@ -63,7 +63,7 @@ class LiberoTask(Task):
         self.instruction, self.states = chosen.language, recorded_states(chosen.states)
         wrapper = live_environment(chosen, whole_argument("seed", self.seed, 0, 2**32 - 1))
         env, robot = wrapper.env, wrapper.env.robots[0]
-        self.model, self.goal = load(env.sim.model._model), goal_of(env)
+        self.model, self.goal = load(private("robosuite", env.sim.model, "_model")), goal_of(env)
         self.goal.contacts.prepare(self.model)
         self.frame_skip = round(env.control_timestep / env.model_timestep)
         self.places = fixture_poses(env, self.seed)
@@ -182,8 +182,8 @@ def robot_numbers(robot: Any) -> dict[str, Any]:
     return {
         "site": arm.eef_name, "actuators": list(robot.robot_model.actuators), "fingers": list(gripper.actuators),
         "outputs": (np.array(arm.output_min), np.array(arm.output_max)), "speed": float(gripper.speed),
-        "target_pos": np.array(arm.ee_pos), "target_mat": np.ravel(arm.goal_ori).copy(), "posture": np.array(arm.initial_joint),
-        "stiffness": np.array(arm.kp), "damping": np.array(arm.kd),
+        "target_pos": np.array(arm.ee_pos), "target_mat": np.ravel(arm.goal_ori).copy(),
+        "posture": np.array(arm.initial_joint), "stiffness": np.array(arm.kp), "damping": np.array(arm.kd),
     }  # fmt: skip
 
 
@@ -200,8 +200,7 @@ def task_space_map(arm: Any) -> np.ndarray:
 def parts_of(numbers: Mapping[str, Any], worlds: Batch) -> dict[str, Any]:
     """Returns the controllers of arm and gripper.
 
-    Source: robosuite 1.4.0, controllers/osc.py; models/grippers/panda_gripper.py, whose closing changes by `speed` in
-        each time step.
+    Source: robosuite 1.4.0, OSC_POSE; PandaGripper, whose closing changes by `speed` in each time step.
     """
     low, high = numbers["outputs"]
     actions = controllers.Actions(output_min=low, output_max=high, single_precision_rotations=True)
@@ -218,11 +217,12 @@ def fixture_poses(env: Any, seed: int) -> dict[int, np.ndarray]:
     """Returns poses of the fixtures that LIBERO samples at a reset: body -> (PLACEMENTS, 7) position and quaternion."""
     if not env.fixtures_dict:
         return {}
+    retried = required("libero.libero.envs.env_wrapper", "a task of LIBERO").RandomizationError
     kept, rows = np.random.get_state(), {}
     np.random.seed(seed)
     try:
         while len(next(iter(rows.values()), ())) < PLACEMENTS:
-            with contextlib.suppress(_randomization_error()):
+            with contextlib.suppress(retried):
                 for position, quat, item in env.placement_initializer.sample().values():
                     if item.name in env.fixtures_dict:
                         rows.setdefault(env.obj_body_id[item.name], []).append([*position, *quat])
@@ -233,17 +233,11 @@ def fixture_poses(env: Any, seed: int) -> dict[int, np.ndarray]:
     return {int(body): np.array(poses, float) for body, poses in rows.items()}
 
 
-def _randomization_error() -> type[Exception]:
-    from robosuite.utils.errors import RandomizationError  # pyright: ignore[reportMissingImports]
-
-    return RandomizationError
-
-
 # ---- observables -----------------------------------------------------------------------------------------------------
 def observables(env: Any, model: Any) -> dict[str, Observable]:
     """Returns the observables of the robot and of all objects, in LIBERO's order.
 
-    Source: robosuite 1.4.0, robots/robot.py and single_arm.py; LIBERO, envs/bddl_base_domain.py.
+    Source: robosuite 1.4.0, class SingleArm; LIBERO, class BDDLBaseDomain.
     """
     robot = env.robots[0]
     joints = [model.joint(name).id for name in robot.robot_model.joints]
