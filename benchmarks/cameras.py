@@ -1,15 +1,18 @@
 """Depth and colour images, and height scans, next to MuJoCo's rays and to a control step, one thread; four minutes.
 
     python benchmarks/cameras.py --write
+    python benchmarks/cameras.py --video --write  # only the images of environments, twenty seconds
 
 A scene of a camera is a model of a wheel, with a floor, a box and a camera; the floor of the robot g1 is a height
 field.  A height scan has 187 rays from the trunk of the bundled quadruped on rough ground; a control step is four steps
-of all worlds.  The rounds of all sides alternate; times are medians of processor time.
+of all worlds.  An image of an environment has the default size of `TaskEnv.render()`.  The rounds of all sides
+alternate; times are medians of processor time.
 """
 
 from __future__ import annotations
 
 import time
+from types import MappingProxyType
 
 from report import arguments, markdown, origin, publish, source_of
 
@@ -17,6 +20,7 @@ import mujoco  # isort: skip  (the tests' oracle)
 import numpy as np
 
 import featherlane as fl
+from featherlane.environments import Task, TaskEnv
 
 SIZE, WORLDS, ROUNDS = 64, 32, 5
 WALKERS = 4096
@@ -153,8 +157,60 @@ def scanned(ground: str, dtype: str) -> list[str]:
     return [f"{ground}, {dtype}", *numbers, f"{1e6 * other:.0f}"]
 
 
+# ---- images of environments ------------------------------------------------------------------------------------------
+class Shown(Task):
+    """A robot in its first keyframe, or in its default state, seen by a camera that follows it."""
+
+    default_camera_config = MappingProxyType({"trackbodyid": 1, "distance": 2.5})
+
+    def __init__(self, model: fl.Model):
+        self.model = model
+
+    def observation(self, worlds):
+        return worlds.qpos
+
+    def reward(self, worlds, actions, before):
+        return np.zeros(worlds.nworld)
+
+    def start(self, worlds, ids, random):
+        if worlds.model.nkey:
+            worlds.qpos[ids] = worlds.model.key_qpos[0]
+
+
+def robot_on(ground: str) -> fl.Model:
+    """Returns the Go2 on a plane or on a terrain."""
+    spec = mujoco.MjSpec.from_file(source_of("robosuite_models/robots/go2/robot"))
+    spec.worldbody.add_geom(name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
+    if ground == "terrain":
+        fl.terrain.Terrain(("rough", "stairs")).add_to(spec)
+    return fl.load(spec)
+
+
+def filmed(name: str, model: fl.Model) -> list[str]:
+    """Returns the row of a scene: times of an image."""
+    size = {"num_envs": 1, "nthread": 1, "render_mode": "rgb_array"}
+    envs = [TaskEnv(Shown(model), dtype=dtype, **size) for dtype in ("float64", "float32")]
+    for env in envs:
+        env.reset()
+    times = _medians([env.render for env in envs])
+    return [name, str(model.ngeom), *(f"{1e3 * t:.1f}" for t in times)]
+
+
+def write_video(write: bool) -> None:
+    """Measures images of environments."""
+    scenes = {"Go2 on a plane": robot_on("plane"), "Go2 on terrain": robot_on("terrain")}
+    scenes |= {"humanoid": fl.bundled("humanoid"), "quadruped": fl.bundled("quadruped")}
+    rows = [filmed(name, model) for name, model in scenes.items()]
+    publish("video", f"{markdown(('scene', 'geoms', 'float64 [ms]', 'float32 [ms]'), rows)}\n\n{origin()}", write)
+
+
 def main() -> None:
-    asked = arguments(__doc__ or "").parse_args()
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--video", action="store_true", help="only images of environments")
+    asked = parser.parse_args()
+    write_video(asked.write)
+    if asked.video:
+        return
     columns = ("scene", "geoms", "mj_multiRay [ns/ray]", "float64 [ns/ray]", "float32 [ns/ray]")
     columns += (
         "float64 [images/s]",

@@ -58,6 +58,7 @@ PAGES = {
     "collision": ROOT / "docs" / "speed.md",
     "cameras": ROOT / "docs" / "cameras.md",
     "sdf": ROOT / "docs" / "speed.md",
+    "video": ROOT / "docs" / "video.md",
     "scans": ROOT / "docs" / "sensing.md",
     "contact-models": ROOT / "docs" / "contact-benchmark.md",
     "lcp-solvers": ROOT / "docs" / "contact-benchmark.md",

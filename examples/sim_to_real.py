@@ -2,7 +2,7 @@
 
     pip install 'featherlane[jit,rsl-rl]' onnx onnxscript onnxruntime
     pip install --no-deps robosuite-models==1.0.0    # the robot
-    python examples/sim_to_real.py                   # 1024 worlds, 600 updates
+    python examples/sim_to_real.py                   # 1024 worlds, 300 updates
     python examples/sim_to_real.py 64 2 1            # worlds, updates, seconds of a test
 
 docs/sim-to-real.md explains the steps.  The policy is written to runs/go2/policy.onnx.
@@ -18,9 +18,8 @@ import torch
 from mujoco import mjtObj, mjtSensor
 from rsl_rl.runners import OnPolicyRunner
 
-from featherlane.environments import TaskEnv
+from featherlane.environments import QuadrupedRough, TaskEnv
 from featherlane.environments.adapters import rsl_rl
-from featherlane.environments.tasks import QuadrupedRough
 
 PACKAGE = find_spec("robosuite_models").submodule_search_locations[0]
 # of the feet FR, FL, RR, RL: sign of the phase in a trot, position of the hip
@@ -138,7 +137,7 @@ def in_mujoco(policy, command, seconds):
     return np.mean(found, axis=0), float(data.time < seconds)
 
 
-def main(worlds=1024, updates=600, seconds=20, folder="runs/go2"):
+def main(worlds=1024, updates=300, seconds=20, folder="runs/go2"):
     torch.set_num_threads(1)
     torch.manual_seed(1)
     env = rsl_rl.make(Walk(frame_skip=4), int(worlds), seed=1, dtype="float32")

@@ -266,6 +266,33 @@ def test_convert_writes_what_was_chosen(tmp_path, capfd):
     assert (fl.load(target).actuator_gainprm[:, 0] == 50).all()
 
 
+# ---- freeze, check ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(sys.platform != "linux", reason="frozen worlds run on Linux")
+def test_a_frozen_world_is_written_and_checked(tmp_path, capfd):
+    file = tmp_path / "quadruped.flz"
+    succeeds("freeze", "quadruped", file, "--keyframe", "0", "--set", "timestep=0.001", "--json")
+    written = json.loads(capfd.readouterr().out)
+    assert written["bytes"] == file.stat().st_size
+    succeeds("check", file, "--trust", written["hash"], "--json")
+    checked = json.loads(capfd.readouterr().out)
+    assert checked["hash"] == written["hash"] and checked["equal"] is True
+    world, model = fl.thaw(file), fl.bundled("quadruped")
+    assert world.constant("opt_timestep").tolist() == [0.001]
+    np.testing.assert_array_equal(world.qpos, model.key_qpos[0])
+    succeeds("check", file)
+    assert "every state has the recorded bits" in capfd.readouterr().out
+    assert "exists already" in fails(capfd, "freeze", "quadruped", file)
+    succeeds("freeze", "quadruped", file, "--force")
+    assert written["hash"] not in capfd.readouterr().out
+    assert "trusted is" in fails(capfd, "check", file, "--trust", written["hash"])
+    assert "allowed is .flz" in fails(capfd, "freeze", "quadruped", tmp_path / "a.zip")
+    assert "targets: got 'sparc'" in fails(capfd, "freeze", "quadruped", tmp_path / "a.flz", "--targets", "sparc")
+    assert "cannot be read" in fails(capfd, "check", tmp_path / "a.flz")
+
+
 # ---- video -----------------------------------------------------------------------------------------------
 
 

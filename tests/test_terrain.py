@@ -13,6 +13,9 @@ ROUNDED = 1e-12
 FLOOR = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/><geom name="block" type="box" size="1 1 1"
 pos="0 0 9"/></worldbody></mujoco>"""
 ALL = tuple(KINDS)
+SINGLE = 1e-6  # [m], of float32 samples of heights below 0.3 m, and of the ray's distance of 3 m in float64
+RADIUS = 0.01  # [m]
+BALL = f'<body name="ball"><freejoint/><geom size="{RADIUS}"/></body></worldbody>'
 
 
 def heights(kind, level=0, levels=1, height=1.0, **settings):
@@ -39,20 +42,46 @@ def test_tiles_are_periodic():
 
 
 @pytest.mark.parametrize("settings", [{}, {"side": 4.0, "rim": 0.7, "cell": 0.05, "levels": 2}])
-def test_heights_equal_those_of_the_collision(settings, n=60):
+def test_heights_equal_those_of_rays(settings, n=400):
+    """At random points; also those of MuJoCo's rays, whose height field has float32 samples."""
     ground, random = Terrain(ALL, 0.3, **settings), np.random.default_rng(0)
     spec = mujoco.MjSpec.from_string(FLOOR)
     ground.add_to(spec)
-    batch = fl.Batch(fl.load(spec), 1)
+    model = fl.load(spec)
+    batch, mj = fl.Batch(model, 1), model.to_mujoco()
+    data, geom = mujoco.MjData(mj), np.zeros(1, np.int32)
     batch.forward()
-    rows, columns = ground.samples.shape
-    i, j = random.integers(1, columns - 1, n), random.integers(1, rows - 1, n)
-    at = np.stack(
-        [i * ground.cell - ground.half[0] + 1e-7, j * ground.cell - ground.half[1] + 2e-7, np.full(n, 3.0)], 1
-    )
+    mujoco.mj_forward(mj, data)
+    at = np.append(random.uniform(-ground.half, ground.half, (n, 2)), np.full((n, 1), 3.0), 1)
+    found = ground.height_at(at[:, 0], at[:, 1])
     hits = batch.ray(at, (0.0, 0.0, -1.0))
     assert (hits.geom == 0).all()
-    np.testing.assert_allclose(3.0 - hits.distance[0], ground.height_at(at[:, 0], at[:, 1]), atol=2e-6)
+    assert np.abs(3.0 - hits.distance[0] - found).max() < SINGLE
+    theirs = [mujoco.mj_ray(mj, data, p, [0.0, 0.0, -1.0], None, 1, -1, geom) for p in at]
+    assert np.abs(3.0 - np.array(theirs) - found).max() < SINGLE
+
+
+def test_a_ball_touches_the_ground_at_the_height_of_its_triangle():
+    """A small sphere on the ground touches it, and does not a little above it."""
+    heights = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    ground = Terrain((lambda n, cell, difficulty, random: heights,), 0.2, side=4.0, cell=1.0, levels=1, rim=0.0)
+    spec = mujoco.MjSpec.from_string(FLOOR.replace("</worldbody>", BALL))
+    ground.add_to(spec)
+    x, y = np.meshgrid(np.linspace(-0.45, 1.45, 5), np.linspace(-1.45, 0.45, 5))
+    slope = np.hypot(0.2, 0.2)  # the steepest triangle: 0.2 m along each axis
+    for above, touches in ((-1e-3, True), (2 * RADIUS * slope**2 + 1e-3, False)):
+        batch = fl.Batch(fl.load(spec), x.size)
+        batch.qpos[:, :2] = np.stack([x.ravel(), y.ravel()], 1)
+        batch.qpos[:, 2] = ground.height_at(x.ravel(), y.ravel()) + RADIUS + above
+        assert ((batch.contacts("ball").found > 0) == touches).all()
+
+
+def test_heights_beyond_the_field_and_of_nan():
+    ground = Terrain(("rough", "stairs"), 0.3)
+    x, y = ground.half
+    found = ground.height_at(np.array([x, x + 9.0, np.inf, -np.inf, np.nan, 0.0]), np.array([y, y, y, -y, 0.0, np.nan]))
+    first, last = ground.samples[0, 0], ground.samples[-1, -1]
+    np.testing.assert_array_equal(found, [last, last, last, first, np.nan, np.nan])
 
 
 def test_each_kind_has_its_height_in_the_highest_level():
@@ -147,6 +176,12 @@ def test_positions_are_put_back_to_the_same_ground():
         (lambda: Terrain(("rough",), seed=-1), "seed: got -1"),
         (lambda: Terrain(("rough",)).tile("stairs", 0), "kind: got 'stairs', allowed are rough"),
         (lambda: Terrain(("rough",)).tile(0, 4), "level: got 4, allowed are whole numbers from 0 to 3"),
+        (lambda: Terrain(("rough",)).height_at("a", 0.0), "x: got str, allowed are positions"),
+        (lambda: Terrain(("rough",)).height_at(np.zeros(2), np.zeros(3)), r"x, y: got the shapes \(2,\) and \(3,\)"),
+        (lambda: Terrain(("rough",)).put_back([[0.0, 0.0]], [0]), "at: got list, allowed is a writable array"),
+        (lambda: Terrain(("rough",)).put_back(np.zeros((2, 3)), [0, 0]), r"at: got float64 \(2, 3\)"),
+        (lambda: Terrain(("rough",)).put_back(np.zeros((2, 2)), [0, 4]), r"tile: got \[0 4\], allowed are 2 whole"),
+        (lambda: Terrain(("rough",)).put_back(np.zeros((2, 2)), [0]), "tile: got "),
         (lambda: Terrain(("rough",)).add_to(mujoco.MjSpec.from_string(FLOOR), "ground"), "geom: got 'ground'.*'floor'"),
     ],
 )

@@ -48,12 +48,20 @@ GROUPS = {
 
 
 def members(cls: type) -> list[tuple[str, object]]:
-    """What a class of this package shows, its own and what it has from classes of this package."""
+    """What a class of this package shows, its own and what it has from classes of this package.
+
+    A task shows the methods to which it gives a docstring, because its bases have entries.
+    """
     found: dict[str, object] = {}
-    for base in reversed(cls.__mro__):
+    is_task = "featherlane.environments.task.Task" in [f"{base.__module__}.{base.__name__}" for base in cls.__mro__]
+    for base in [cls] if is_task else reversed(cls.__mro__):
         if base.__module__.startswith("featherlane"):
             for name, member in vars(base).items():
-                if name.startswith("_") or {name, f"{cls.__name__}.{name}"} & INTERNAL:
+                if (
+                    name.startswith("_")
+                    or {name, f"{cls.__name__}.{name}"} & INTERNAL
+                    or (is_task and not member.__doc__)
+                ):
                     continue
                 if inspect.isfunction(member) or isinstance(member, property):
                     found[name] = member

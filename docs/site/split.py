@@ -18,7 +18,7 @@ from sources import LINK, outside_code
 
 ENVIRONMENTS = "environments/robots", "environments/gymnasium", "environments/dm_control"
 BENCHMARKS = "speed", "contact-benchmark"
-MODULES = "api", "results", "query", "stages", "environments", "distributed", "lcp", "tree", "lanes", "extension"
+MODULES = "api results query stages environments distributed lcp tree lanes extension controllers".split()
 REFERENCE = "fields", *(f"reference/{name}" for name in MODULES)
 PAGES = (*BENCHMARKS, *REFERENCE, "diagnostics", "chapters/contact", *ENVIRONMENTS)
 # anchors of sections that are cut, too

@@ -54,7 +54,7 @@ from featherlane.engine.simulation.tile.precompile import compile_kernels
 from featherlane.engine.simulation.world.contacts import takes_contacts
 from featherlane.engine.simulation.world.recordings import world_shape
 from featherlane.engine.spatial import rotation
-from featherlane.tools.histories import hold_controls
+from featherlane.tools.histories import hold_histories
 from featherlane.tools.policy.episodes import PolicyLoop
 from featherlane.tools.profile.profile import profile
 from featherlane.tools.renderer import Painter, prepare_rendering
@@ -107,7 +107,7 @@ __all__ = [  # noqa: RUF022  in groups
     "Expanded",
     "RowSampler",
     "batch_of",
-    "hold_controls",
+    "hold_histories",
     "rotation",
     # several batches in one call
     "roll_together",

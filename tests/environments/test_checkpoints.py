@@ -122,6 +122,13 @@ def test_a_checkpoint_has_no_meshes():
     assert len(pickle.dumps(env.checkpoint())) < 20_000 < 30_000 < len(pickle.dumps(env))
 
 
+def test_a_checkpoint_has_no_terrain():
+    env = environments.make_vec("QuadrupedRough-v0", N, nthread=1)
+    env.reset()
+    kept = env.checkpoint()
+    assert "ground" not in kept["task"] and len(pickle.dumps(kept)) < 200_000 < env.task.ground.samples.nbytes
+
+
 @pytest.mark.parametrize(
     "change, message",
     [

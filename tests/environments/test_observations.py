@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pickle
 
+import mujoco
 import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.environments import SingleEnv, TaskEnv
+from featherlane.environments import SingleEnv, Task, TaskEnv
 from scenes.counting import Count, TwoSided
 
 N = 3
+ROVER = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/><body pos="1 2 1"><freejoint/>
+<geom size=".1"/><site name="s" pos=".1 0 0"/></body></worldbody><sensor><framepos objtype="site" objname="s"/>
+<accelerometer site="s"/></sensor></mujoco>"""
 
 
 class Quiet(TwoSided):
@@ -79,6 +83,34 @@ def test_a_single_world_observes_groups():
     assert env.observation_space.contains(env.reset()[0]) and env.step(np.ones(1))[0]["critic"].tolist() == [1, 10]
 
 
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("derived", ["gymnasium", "fresh", "dm_control"])
+def test_every_call_of_observation_gets_finite_fields(several, derived):
+    """The first call, which infers the shapes, precedes the first reset."""
+    ground, spec = fl.terrain.Terrain(("stairs",), 0.4), mujoco.MjSpec.from_string(ROVER)
+    ground.add_to(spec)
+    model, calls = fl.load(spec), []
+
+    class Rover(Task):
+        fields = ("site_xpos", "sensordata", "xquat", "cvel")
+
+        def observation(self, worlds):
+            calls.append(all(np.isfinite(getattr(worlds, name)).all() for name in self.fields))
+            return worlds.site_xpos[:, 0, 2:] - ground.height_at(*worlds.site_xpos[:, 0, :2].T)[:, None]
+
+        def reward(self, worlds, actions, before):
+            return np.zeros(worlds.nworld)
+
+        def terminated(self, worlds):
+            return worlds.time > [0.003, 1.0, 1.0]
+
+    task = Rover()
+    task.model, task.derived = [(model, 1), (fl.load(spec), 2)] if several else model, derived
+    env = TaskEnv(task, N)
+    heights = [env.reset()[0], *(env.step(np.zeros((N, 0)))[0] for _ in range(4))]
+    assert calls == [True] * 6 and np.isfinite(heights).all()
+
+
 # ---- noise -----------------------------------------------------------------------------------------------------------
 def test_noise_has_its_deviation_and_is_sampled_for_each_step():
     env = TaskEnv(TwoSided(), 400)
@@ -117,6 +149,27 @@ def test_noise_of_parts_and_of_whole_observations():
     assert TaskEnv(task, N, copy=False).reset()[0].tolist() == [[1.0, 2.0]] * N
 
 
+def test_noise_with_the_deviations_of_the_model_is_that_of_each_world_alone():
+    """The method of docs/sensors.md."""
+
+    class Sensing(Count):
+        model = ROVER.replace('objname="s"/>', 'objname="s" noise=".5"/>')
+        fields = ("sensordata",)
+        reward, terminated = (lambda self, worlds, *_: np.zeros(worlds.nworld)), Task.terminated
+
+        def observation(self, worlds):
+            return worlds.sensordata
+
+        def observation_noise(self, worlds, ids, random):
+            deviation = np.repeat(worlds.model.sensor_noise, worlds.model.sensor_dim)
+            return deviation * random.normal(ids, worlds.model.nsensordata)
+
+    many, alone = TaskEnv(Sensing(), 300), TaskEnv(Sensing(), 1)
+    seen = many.reset(seed=0)[0]
+    assert (seen[:1] == alone.reset(seed=0)[0]).all()
+    assert (seen - many.batch.sensordata).std(axis=0) == pytest.approx([0.5] * 3 + [0] * 3, rel=0.15)
+
+
 def test_a_part_without_noise_in_a_step_has_none():
     task = TwoSided()
     env = TaskEnv(task, N)
@@ -146,6 +199,11 @@ COUNT = np.zeros((N, 1))
         ({"actor": {"a": COUNT}, "critic": {}}, "got no parts in group 'critic'"),
         ({}, "observation: got no parts"),
         ({"actor": {"a": COUNT[:2]}}, r"observation 'actor/a': got shape \(2, 1\)"),
+        ({0: {"a": COUNT}}, "observation: got the name 0, allowed are strings"),
+        ({"": {"a": COUNT}}, "observation: got the name ''"),
+        ({"actor": {"": COUNT, "b": COUNT}}, "observation: got the name ''"),
+        ({"actor": {"a": {"b": COUNT}}}, r"observation 'actor/a': got dict, allowed is an array \(3, k\)"),
+        (None, r"observation: got NoneType, allowed is an array \(3, k\) of numbers"),
     ],
 )
 def test_wrong_groups_are_refused(observation, message):
@@ -155,13 +213,75 @@ def test_wrong_groups_are_refused(observation, message):
         TaskEnv(task, N)
 
 
-def test_other_groups_in_a_later_step_are_refused():
-    task = Quiet()
-    env = TaskEnv(task, N)
+@pytest.mark.parametrize("copy", [True, False])
+@pytest.mark.parametrize(
+    "first, later, message",
+    [
+        ({"actor": {"a": COUNT}}, {"critic": {"a": COUNT}}, "got the groups critic, allowed are actor as in the first"),
+        ({"actor": {"a": COUNT}}, COUNT, "got no groups, allowed are actor as in the first call"),
+        (
+            {"actor": {"a": COUNT}},
+            {"actor": {"b": COUNT}},
+            r"observation 'actor': got 'b' \(1 columns\), allowed are 'a'",
+        ),
+        ({"a": COUNT, "b": COUNT}, {"b": COUNT, "a": COUNT}, "got 'b' .*, 'a' .*, allowed are 'a' .*, 'b' "),
+        (COUNT, np.zeros((N, 2)), r"got an array \(2 columns\), allowed are an array \(1 columns\), as in the first"),
+        (COUNT, {"actor": {"a": COUNT}}, "observation 'actor': got dict"),
+    ],
+)
+def test_other_groups_parts_and_widths_than_in_the_first_call_are_refused(first, later, message, copy):
+    task = Count()
+    task.observation = lambda worlds: first
+    env = TaskEnv(task, N, copy=copy)
     env.reset()
-    task.observation = lambda worlds: {"actor": {"count": COUNT}}
-    with pytest.raises(fl.ModelError, match="got the groups"):
+    task.observation = lambda worlds: later
+    with pytest.raises(fl.ModelError, match=message):
         env.step(ones(env))
+
+
+@pytest.mark.parametrize(
+    "observation, noise, message",
+    [
+        (lambda x: x, None, "observation: got NaN in world 1, column 1, allowed are numbers"),
+        (lambda x: {"a": COUNT, "b": x}, None, "observation 'b': got NaN in world 1, column 1"),
+        (
+            lambda x: {"actor": {"a": x}, "critic": {"a": COUNT, "b": x}},
+            None,
+            "observation 'actor/a': got NaN in world 1",
+        ),
+        (lambda x: {"critic": {"a": COUNT, "b": x}}, None, "observation 'critic/b': got NaN in world 1, column 1"),
+        (lambda x: {"a": COUNT}, lambda x: {"a": x[:, 1:]}, "observation_noise 'a': got NaN in world 1, column 0"),
+        (lambda x: COUNT, lambda x: x[:, 1:], "observation_noise: got NaN in world 1, column 0"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nan_is_refused(observation, noise, message, dtype):
+    task, values = Count(), np.array([[1e30, 0.0], [-np.inf, 0.0], [np.inf, 0.0]])
+    task.observation = lambda worlds: observation(values)
+    if noise:
+        task.observation_noise = lambda worlds, ids, random: noise(values[ids])
+    env = TaskEnv(task, N, dtype=dtype)
+    env.reset()
+    env.step(ones(env))  # large and infinite numbers are valid
+    values[1, 1] = np.nan
+    for call in (env.reset, lambda: env.step(ones(env))):
+        with pytest.raises(fl.ModelError, match=message):
+            call()
+
+
+def test_worlds_without_a_valid_state_may_observe_nan():
+    """A world that has never been reset, and one that became non-finite in the step."""
+    task = Count()
+    task.observation = lambda worlds: np.where(np.arange(N)[:, None] == 1, np.nan, 1.0)
+    env = TaskEnv(task, N, autoreset_mode="Disabled")
+    assert np.isnan(env.reset(options={"reset_mask": np.array([True, False, True])})[0][1, 0])
+    with pytest.raises(fl.ModelError, match="got NaN in world 1"):
+        env.reset(options={"reset_mask": np.array([False, True, False])})
+    env.revive()
+    env.batch.qvel[1] = np.inf
+    with pytest.warns(fl.NonFiniteWarning):
+        seen, _, terminated, _, infos = env.step(ones(env))
+    assert np.isnan(seen[1, 0]) and terminated.tolist() == infos["bad_world"].tolist() == [False, True, False]
 
 
 def test_a_group_with_the_name_of_an_image_is_refused():
@@ -177,10 +297,10 @@ def test_a_group_with_the_name_of_an_image_is_refused():
     [
         ({"actr": {}}, "observation_noise: group: got 'actr'"),
         ({"actor": {"cont": np.zeros((0, 1))}}, "observation_noise: part: got 'cont'"),
-        ({"actor": {"count": np.zeros((0, 2))}}, r"observation_noise 'count': got shape \(0, 2\)"),
-        ({"actor": {"count": np.zeros((N, 1))}}, r"observation_noise 'count': got shape \(3, 1\)"),
-        ({"actor": {"count": 0.1}}, r"observation_noise 'count'"),
-        (None, "observation_noise: got NoneType, allowed is a dict by group"),
+        ({"actor": {"count": np.zeros((0, 2))}}, r"observation_noise 'actor/count': got shape \(0, 2\)"),
+        ({"actor": {"count": np.zeros((N, 1))}}, r"observation_noise 'actor/count': got shape \(3, 1\)"),
+        ({"actor": {"count": 0.1}}, r"observation_noise 'actor/count'"),
+        (None, "observation_noise: got NoneType, allowed is a dict by group: actor, critic"),
     ],
 )
 def test_wrong_noise_is_refused(noise, message):

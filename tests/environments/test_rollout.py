@@ -3,6 +3,7 @@
 import copy
 from types import SimpleNamespace
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -315,6 +316,13 @@ def test_invalid_functions_are_refused(functions, message):
         env.rollout(1, policy_of(env))
 
 
+def with_a_delayed_sensor(spec):
+    spec.add_sensor(
+        name="angle", type=mujoco.mjtSensor.mjSENS_JOINTPOS, objtype=mujoco.mjtObj.mjOBJ_JOINT,
+        objname=spec.joints[0].name, delay=0.02, nsample=4,
+    )  # fmt: skip
+
+
 def test_unsupported_environments_and_arguments_are_refused():
     env = TaskEnv(Balance(), 2)
     env.reset(seed=0)
@@ -331,6 +339,12 @@ def test_unsupported_environments_and_arguments_are_refused():
         wrong.reset()
         with pytest.raises(fl.ModelError, match=message):
             wrong.rollout(1, policy_of(wrong))
+    delayed = Balance()
+    delayed.model = fl.load("cartpole", edit=with_a_delayed_sensor)
+    with pytest.raises(fl.ModelError, match="got the sensor 'angle' with a history"):
+        wrong = TaskEnv(delayed, 2)
+        wrong.reset()
+        wrong.rollout(1, policy)
     with pytest.raises(fl.ModelError, match="policy: got 5 inputs and 1 outputs"):
         other.rollout(1, policy)
     with pytest.raises(fl.ModelError, match="policy: got int"):

@@ -9,6 +9,7 @@ import copy
 import pickle
 
 import gymnasium as gym
+import mujoco
 import numpy as np
 import pytest
 from gymnasium import wrappers
@@ -483,6 +484,128 @@ def test_a_history_that_start_fills_remains():
     env = TaskEnv(task, 2)
     env.reset(seed=0)
     assert (fl.read_ctrl(env.batch.model, env.batch, 0) == 0.5).all()
+
+
+class Sensed(Task):
+    """Observes the delayed and periodic sensors of a driven pendulum on a spring, which starts in motion."""
+
+    delays = 'delay=".016" nsample="12"', 'delay=".011" nsample="8" interp="linear"', 'interval=".01 -.004" nsample="2"'
+    scene = """<mujoco><option timestep=".002"/><worldbody><body><joint axis="0 1 0" name="j" stiffness="3"/>
+        <geom size=".1" mass="1" pos=".3 0 0"/><site name="tip" pos=".3 0 0"/></body></worldbody><actuator>
+        <position name="servo" joint="j" kp="100" kv="5" {0}/></actuator><sensor><jointpos joint="j" {0}/>
+        <accelerometer site="tip" {1}/><gyro site="tip" {2}/><jointvel joint="j" cutoff="2" {0}/><clock/>
+        <actuatorfrc actuator="servo"/></sensor></mujoco>"""
+    model, fields = scene.format(*delays), ("sensordata",)
+    frame_skip = 3
+
+    def observation(self, worlds):
+        return worlds.sensordata.copy()
+
+    def reward(self, worlds, actions, before):
+        return np.zeros(worlds.nworld)
+
+    def start(self, worlds, ids, random):
+        worlds.qpos[ids], worlds.qvel[ids] = 0.5 + ids[:, None], 3.0 - ids[:, None]
+        worlds.ctrl[ids] = 1.0
+
+
+def held_in_mujoco(world):
+    """Returns MuJoCo's model and data, whose histories hold the control and the sensors of the start of a world."""
+    undelayed = mujoco.MjModel.from_xml_string(Sensed.scene.format("", "", ""))
+    model = mujoco.MjModel.from_xml_string(Sensed.model)
+    now, data = mujoco.MjData(undelayed), mujoco.MjData(model)
+    for each in (now, data):
+        each.qpos, each.qvel, each.ctrl = 0.5 + world, 3.0 - world, 1.0
+    mujoco.mj_forward(undelayed, now)
+    mujoco.mj_initCtrlHistory(model, data, 0, None, np.ones(12))
+    for i, sensor in enumerate(zip(model.sensor_history[:, 0], model.sensor_adr, model.sensor_dim, strict=True)):
+        n, first, dim = map(int, sensor)
+        if n:
+            values = np.tile(now.sensordata[first : first + dim], (n, 1))
+            phase = data.history[model.sensor_historyadr[i]]
+            mujoco.mj_initSensorHistory(model, data, i, None, values, phase)
+    mujoco.mj_forward(model, data)
+    assert data.sensordata == pytest.approx(now.sensordata, abs=1e-12), "a constant history gives the present values"
+    return model, data
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("forward", [True, False])
+def test_an_episode_starts_with_the_sensors_of_its_start_and_continues_as_in_mujoco(mode, several, forward):
+    task = Sensed()
+    task.max_episode_steps, task.forward_at_start = 8, forward
+    if several:
+        task.model = [(fl.load(Delayed.model), 1), (fl.load(Sensed.model), 2)]
+    env = TaskEnv(task, 3, autoreset_mode=mode)
+    first = 9 if mode == "NextStep" else 8  # steps of an episode
+    seen = [env.reset(seed=0)[0], *(env.step(np.ones((3, 1)))[0] for _ in range(2 * first))]
+    for world in range(int(several), 3):
+        model, data = held_in_mujoco(world)
+        expected = [data.sensordata.copy()]
+        for _ in range(7):
+            mujoco.mj_step(model, data, 3)
+            expected.append(data.sensordata.copy())
+        for start in (0, first, 2 * first) if forward else (0,):
+            found = [rows[world] for rows in seen[start : start + 8]]
+            assert np.allclose(found, expected[: len(found)], rtol=0, atol=1e-9), f"world {world}, step {start}"
+        assert forward or np.allclose(seen[first + 1][world], expected[1], rtol=0, atol=1e-9)
+
+
+def test_a_sensor_whose_history_start_fills_keeps_it():
+    class Filled(Sensed):
+        def start(self, worlds, ids, random):
+            super().start(worlds, ids, random)
+            fl.init_sensor_history(worlds.model, worlds, 0, None, np.full(12, 0.25), ids=ids)
+
+    env = TaskEnv(Filled(), 2)
+    seen, _ = env.reset()
+    _, data = held_in_mujoco(0)
+    assert seen[:, 0].tolist() == [0.25, 0.25] and np.allclose(seen[0, 1:], data.sensordata[1:], atol=1e-9)
+
+
+def test_the_filled_histories_of_a_world_are_those_of_the_world_alone():
+    """In float32, with more worlds than a tile, of which some are reset."""
+    many, alone = (
+        TaskEnv(Sensed(), 19, autoreset_mode="Disabled", dtype="float32"),
+        TaskEnv(Sensed(), 1, dtype="float32"),
+    )
+    seen, first = many.reset()[0], alone.reset()[0]
+    many.step(np.ones((19, 1)))
+    before = many.batch.history.copy()
+    again = many.reset(options={"reset_mask": np.arange(19) % 3 == 0})[0]
+    assert (first[0] == seen[0]).all() and (first[0] == again[0]).all() and seen[0, 0] == np.float32(0.5)
+    assert (many.batch.history[0] == alone.batch.history[0]).all()
+    assert (many.batch.history[1] == before[1]).all() and (many.batch.history[3] != before[3]).any()
+
+
+def test_the_histories_of_disabled_sensors_remain_empty():
+    env = TaskEnv(Sensed(), 2)
+    env.reset()
+    env.step(np.ones((2, 1)))
+    env.batch.model.opt.disableflags = "sensor"
+    env.reset()
+    assert not fl.read_sensor(env.batch.model, env.batch, 0).any() and fl.read_ctrl(env.batch.model, env.batch, 0).all()
+
+
+@pytest.mark.parametrize(
+    "task, message",
+    [
+        (Count, r"task: got the class Count, allowed is an object: Count\(...\)"),
+        (Task(), "task: Task does not set the attribute model, allowed is a Model, a bundled name"),
+    ],
+)
+def test_wrong_tasks_are_refused(task, message):
+    with pytest.raises((fl.ModelError, TypeError), match=message):
+        TaskEnv(task, 2)
+
+
+@pytest.mark.parametrize("name", ["fields", "info_fields"])
+def test_one_name_in_place_of_a_tuple_of_fields_is_refused(name):
+    task = Count()
+    setattr(task, name, "xpos")
+    with pytest.raises(fl.ModelError, match=f"task.{name}: got str, allowed is a tuple of names"):
+        TaskEnv(task, 2)
 
 
 @pytest.mark.parametrize("mode", RESETTING)

@@ -18,13 +18,14 @@ FILES = {
     "with_dm_control.py": ("dm_control", "3.17.0", 125),
     "with_robosuite.py": ("robosuite", "3.7.0", 6),
     "with_libero.py": ("libero", "3.17.0", 170),
+    "with_robosuite_controllers.py": ("robosuite", "3.7.0", 55),
     "with_judo.py": ("judo", "3.6.0", 4),
     "with_mjbatch.py": ("mjbatch", "3.14.0", 38),
     "with_mjlab.py": ("mjlab", "3.11.0", 54),
     "with_unisim.py": ("unisim", "3.11.0", 50),
     "with_unilab.py": ("unilab", "3.11.0", 7),
 }
-SHORT = ("with_dm_control.py", "with_robosuite.py")  # a minute
+SHORT = ("with_dm_control.py", "with_robosuite.py", "with_robosuite_controllers.py")  # a minute
 
 
 def installed(module: str) -> bool:

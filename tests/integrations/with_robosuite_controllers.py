@@ -6,6 +6,7 @@
 import numpy as np
 import pytest
 import robosuite
+from robosuite.models.grippers import gripper_factory
 
 import featherlane as fl
 from featherlane.controllers import (
@@ -118,7 +119,7 @@ def motors(env):
 
 
 def compared(env, robot_of, modes=("achieved",)):
-    """Compares two substeps in all states; `robot_of(batch, controller)` returns the controllers of the arm."""
+    """Compares substeps in all states; `robot_of(batch, controller)` returns the controllers of the arm."""
     rng = np.random.default_rng(1)
     qpos, qvel = states(env, rng)
     controller = env.robots[0].composite_controller.part_controllers["right"]
@@ -241,6 +242,9 @@ def test_joint_velocity(kp, compensated, monkeypatch):
     from robosuite.controllers.parts.controller import Controller
     from robosuite.controllers.parts.generic.joint_vel import JointVelocityController
 
+    with pytest.raises(AttributeError, match="torque_compensation"):
+        made(type="JOINT_VELOCITY", kp=kp)
+
     def bias(self):
         return Controller.torque_compensation.fget(self).view(Compensation) if compensated else False
 
@@ -256,3 +260,95 @@ def test_joint_velocity(kp, compensated, monkeypatch):
         )
 
     compared(env, arm)
+
+
+# directions, columns and options of `Gripper` for the grippers of robosuite
+GRIPPERS = {
+    "PandaGripper": ([-1, 1], None, {}),
+    "RethinkGripper": ([1, -1], None, {}),
+    "Robotiq85Gripper": (1, None, {}),
+    "Robotiq140Gripper": ([1, -1], None, {}),
+    "XArm7Gripper": (1, None, {}),
+    "BDGripper": (1, None, {}),
+    "JacoThreeFingerGripper": (-1, None, {"speed": 0.01}),
+    "JacoThreeFingerDexterousGripper": (-1, [0, 1, 2], {"speed": 0.01}),
+    "RobotiqThreeFingerGripper": ([1, 1, 1, 0], None, {"binary": False}),
+    "RobotiqThreeFingerDexterousGripper": (1, [0, 1, 2, 3], {}),
+    "InspireRightHand": (1, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4, 5], {"speed": None}),
+    "FourierRightHand": (1, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5], {"speed": None}),
+}
+
+
+@pytest.mark.parametrize("name", GRIPPERS)
+def test_gripper(name):
+    """The actuators have the range -1 to 1, so that controls are robosuite's formatted actions."""
+    directions, columns, options = GRIPPERS[name]
+    gripper = gripper_factory(name)
+    n = len(gripper.actuators)
+    fingers = "".join(
+        f'<body pos="{i} 0 0"><joint name="j{i}" type="slide"/><geom size=".1"/></body>' for i in range(n)
+    )
+    motors = "".join(f'<motor name="m{i}" joint="j{i}" ctrlrange="-1 1"/>' for i in range(n))
+    scene = f"<mujoco><worldbody>{fingers}</worldbody><actuator>{motors}</actuator></mujoco>"
+    batch = fl.Batch(fl.load(scene), 1)
+    hand = Gripper(batch, [f"m{i}" for i in range(n)], directions=directions, columns=columns, **options)
+    if name == "RobotiqThreeFingerGripper":
+        hand.offset[:, 3] = -1.0
+    assert hand.action_width == gripper.dof
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        action = np.clip(rng.uniform(-1, 1, gripper.dof) + 0.3, -1, 1)
+        hand.set_goal(action)
+        batch.rollout(2, hand)
+        expected = np.broadcast_to(np.clip(gripper.format_action(action), -1, 1), n)
+        np.testing.assert_allclose(batch.ctrl[0], expected, rtol=0, atol=1e-12)
+
+
+def test_two_arms():
+    """One composite controls both arms of Baxter, whose motors are in another order than its joints' actions."""
+    env = robosuite.make(
+        *("TwoArmLift", "Baxter"),
+        has_renderer=False,
+        has_offscreen_renderer=False,
+        use_camera_obs=False,
+        seed=0,
+    )
+    env.reset()
+    robot, model = env.robots[0], env.sim.model._model
+    rng = np.random.default_rng(0)
+    batch = fl.Batch(fl.load(model), N)
+    batch.qpos = np.tile(env.sim.data.qpos, (N, 1))
+    for index in robot._ref_joint_pos_indexes:
+        batch.qpos[:, index] += rng.uniform(-0.2, 0.2, N)
+    for index in robot._ref_joint_vel_indexes:
+        batch.qvel[:, index] = rng.uniform(-0.5, 0.5, N)
+    qpos, qvel = batch.qpos.copy(), batch.qvel.copy()
+    parts = {}
+    for side in robot.arms:
+        controller = robot.part_controllers[side]
+        parts[side] = OperationalSpace(
+            *(batch, controller.ref_name, [int(i) for i in robot._ref_actuators_indexes_dict[side]]),
+            decoupled=True,
+            base=f"{controller.naming_prefix}{controller.part_name}_center",
+            actions=Actions(single_precision_rotations=True),
+        )
+        parts[side].posture = controller.initial_joint
+        hand = robot._ref_actuators_indexes_dict[robot.get_gripper_name(side)]
+        parts[f"{side}_gripper"] = Gripper(batch, [int(i) for i in hand], directions=[1, -1])
+    parts = {name: parts[name] for name in robot.part_controllers}
+    both = Composite(parts)
+    spans = {name: (c.start, c.stop) for name, c in both.columns.items()}
+    assert spans == dict(robot._action_split_indexes)
+    actions = rng.uniform(-1, 1, (N, both.action_width))
+    both.set_goal(actions)
+    batch.rollout(1, both)
+    for k in range(N):
+        for gripper in robot.gripper.values():
+            gripper.current_action = np.zeros_like(gripper.current_action)
+        set_state(env, qpos[k], qvel[k])
+        for controller in robot.part_controllers.values():
+            controller.new_update = True
+        robot.composite_controller.reset()
+        robot.control(actions[k], policy_step=True)
+        found = np.clip(batch.ctrl[k], *model.actuator_ctrlrange.T)
+        np.testing.assert_allclose(found, env.sim.data.ctrl, rtol=1e-11, atol=TORQUE)

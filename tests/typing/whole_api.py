@@ -254,6 +254,11 @@ def many_worlds(model: fl.Model) -> fl.Batch:
         failure.save("failure.npz")
         again: fl.Data = fl.load_failure("failure.npz").replay(-1, checked=True)
         print(failure.cause, failure.time, again)
+    digest: str = fl.freeze(one, "world.flz", targets=("x86-64-v3",), data=data)
+    frozen: results.FrozenWorld = fl.thaw("world.flz", trust=digest)
+    frozen.step(2)
+    frozen.set_state(frozen.get_state())
+    print(frozen.contact, frozen.status, frozen.constant("body_mass"), frozen.id("body", "torso"), frozen.self_test())
     print(now, groups, position, recorded, hits.normal, apart.fromto, forces, data, one, status, batch.copy())
     return batch
 
@@ -494,6 +499,22 @@ class Sensed(environments.Task):
         self, worlds: fl.Batch, ids: Array, random: environments.RandomStreams
     ) -> dict[str, dict[str, Array]]:
         return {"actor": {"qpos": 0.01 * random.normal(ids, 2)}}
+
+
+class Slow(environments.VelocityTask):
+    """Defines a walking task by its reward terms."""
+
+    def terms(self, worlds: fl.Batch) -> dict[str, Array]:
+        return super().terms(worlds) | {
+            "high": worlds.qpos[:, 2] - self.height_at(worlds.qpos[:, 0], worlds.qpos[:, 1])
+        }
+
+
+def robot_tasks() -> list[environments.RobotTask]:
+    walkers = [environments.QuadrupedRough(terrain=("rough",), push=0.3), environments.HumanoidRough(curriculum=True)]
+    flat = [environments.Quadruped(mass=(0.9, 1.1)), environments.HumanoidWalk(cadence=1.0), Slow()]
+    arms: list[environments.ArmTask] = [environments.ArmReach(rate=2.0), environments.ArmPush(spread=0.3)]
+    return [*walkers, *flat, *arms, environments.HandTurn(speed=0.5)]
 
 
 def observed(batch: fl.Batch) -> Array:

@@ -19,7 +19,7 @@ import pytest
 import featherlane as fl
 
 pytest.importorskip("viser")
-from featherlane.apps.viewer.view import view_error
+from featherlane.apps.viewer.view import open_page
 
 sync_api = pytest.importorskip("playwright.sync_api")
 image = pytest.importorskip("PIL.Image")
@@ -258,7 +258,7 @@ def test_switching_worlds_updates_no_removed_control(served, visit):
         here.until(lambda: view.page.depth == 0)
         view.page.ask(lambda: view.page.source.run())
         here.tab.wait_for_timeout(1000)
-    view.page.ask(lambda: view.page.panel.curves.plots.remove("energy"))
+    view.page.ask(lambda: view.page.panel.plots.remove("energy"))
     here.settled()
     assert not [text for text in here.logged if "non-existent component" in text]
 
@@ -293,7 +293,7 @@ def test_names_of_a_model_are_shown_as_text(served, visit):
     here = visit(view)
     here.drawn()
     page = view.page
-    page.ask(lambda: page.panel.curves.plots.add(HOSTILE + "sensor"))
+    page.ask(lambda: page.panel.plots.add(HOSTILE + "sensor"))
     page.ask(lambda: page.pick(0, 1))
     for _ in range(2):
         page.ask(lambda: page.source.advance(5))
@@ -311,7 +311,7 @@ def test_names_of_a_model_are_shown_as_text(served, visit):
 
 def test_unsupported_features_are_shown_as_text(visit):
     error = fl.UnsupportedFeatureError([HOSTILE + "flex", HOSTILE + "plugin"], HOSTILE + "model")
-    with view_error(error, port=0) as view:
+    with open_page(error, 0) as view:
         here = visit(view)
         here.until(lambda: HOSTILE + "plugin" in here.tab.inner_text("body"))
         assert here.tab.evaluate("window.hacked === undefined")

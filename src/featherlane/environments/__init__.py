@@ -12,6 +12,7 @@
     gymnasium_v5/       Gymnasium's MuJoCo tasks
     dm_control/         tasks of dm_control's suite
     libero/             tasks of LIBERO's suites
+    tasks/              tasks of the bundled robots, and their base classes
     registry.py         names for `gymnasium.make` and `gymnasium.make_vec`
 
 Requires the extra `gym`.  Importing it registers the tasks: `gymnasium.make_vec("featherlane/Ant-v5", num_envs=4096)`.
@@ -28,6 +29,18 @@ from featherlane.environments.registry import make_vec, register_tasks, tasks
 from featherlane.environments.rollout import Rollout
 from featherlane.environments.single_env import SingleEnv
 from featherlane.environments.task import Task
+from featherlane.environments.tasks import (
+    ArmPush,
+    ArmReach,
+    ArmTask,
+    HandTurn,
+    HumanoidRough,
+    HumanoidWalk,
+    Quadruped,
+    QuadrupedRough,
+    RobotTask,
+    VelocityTask,
+)
 from featherlane.environments.vector_env import TaskEnv
 
 __all__ = [  # noqa: RUF022  in groups
@@ -41,6 +54,18 @@ __all__ = [  # noqa: RUF022  in groups
     "SingleEnv",
     # task definition
     "Task",
+    # robot tasks
+    "ArmPush",
+    "ArmReach",
+    "HandTurn",
+    "HumanoidRough",
+    "HumanoidWalk",
+    "Quadruped",
+    "QuadrupedRough",
+    # base classes of robot tasks
+    "ArmTask",
+    "RobotTask",
+    "VelocityTask",
     # registered tasks
     "make_vec",
     "register_tasks",

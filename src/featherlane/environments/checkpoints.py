@@ -1,7 +1,8 @@
 """Checkpoints of an environment: worlds, episodes, random number generators, and the state of its task.
 
-A checkpoint holds neither models nor meshes.  The state of a task consists of the numbers and arrays that its
-attributes hold, such as the levels of a curriculum.
+A checkpoint holds no models, meshes and terrains.  A pickle of an environment holds them, because a process that loads
+it may lack the files of the model.  Both find the live arrays of a task with `live_arrays`.  The state of a task
+consists of the numbers and arrays that its attributes hold, such as the levels of a curriculum.
 """
 
 from __future__ import annotations

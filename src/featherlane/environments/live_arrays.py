@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane import Batch, MixedBatch, Model
+from featherlane.terrain import Terrain
 
 EXPANDED = "expanded_fields"
 TABLES = ("rows", "bound", EXPANDED)  # attributes of a batch that hold its arrays
-ELSEWHERE = (type, FunctionType, ModuleType, Model, Batch, MixedBatch)  # types whose attributes are not searched
+# types whose attributes are neither live nor state
+ELSEWHERE = (type, FunctionType, ModuleType, Model, Batch, MixedBatch, Terrain)
 
 
 class LiveArray(NamedTuple):

@@ -202,6 +202,10 @@ def _loop(env: Episodes) -> PolicyLoop:
             f"rollout: got the task {name} with several models, cameras, kernels or derived={task.derived!r}, allowed "
             f"is one model without cameras and kernels and derived='gymnasium'"
         )
+    model = env.batch.model
+    if past := np.flatnonzero(model.sensor_history[:, 0] > 0).tolist():
+        sensor = model.names("sensor")[past[0]] or past[0]
+        raise ModelError(f"rollout: got the sensor {sensor!r} with a history, allowed are sensors without `nsample`")
     return PolicyLoop(
         env.batch, functions, label=name, ninput=env.ninput, fields=task.fields, frame_skip=env.frame_skip,
         limit=env.limit, forward_at_start=task.forward_at_start,

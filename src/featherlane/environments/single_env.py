@@ -89,7 +89,7 @@ class _OneWorld(TaskEnv):
             for name, values in self.task.info(self.batch, self.terms, before).items():
                 rows = np.asarray(values)
                 infos[name] = rows[0] if rows.ndim == 1 else rows[0].copy()
-        return _first_row(self._observations.observe()), reward, terminated, False, infos
+        return _first_row(self._observations.observe(lost=bad)), reward, terminated, False, infos
 
     def _outcome_of_one(self, actions: Any, before: Any) -> tuple[bool, float]:
         """Returns whether the episode terminates, and the sum of the reward terms."""

@@ -84,6 +84,9 @@ class Task:
         Groups, as for an actor and a critic with privileged observations, are dicts of such arrays by group:
         `{"actor": {"joints": q}, "critic": {"joints": q, "velocity": v}}`.  The observation of the environment is then
         a dict with one array (n, k) for each group.
+
+        The first call follows `prepare`, before the first reset, and determines names and shapes.  The worlds are then
+        in the model's default state, or in the state that `prepare` set, and the fields of `fields` are computed.
         """
         raise MissingMethodError(f"{type(self).__name__} does not define observation()")
 
@@ -140,8 +143,9 @@ class Task:
     def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         """Sets the initial state of the worlds `ids`, which were just reset to the model's defaults.
 
-        Afterwards, the history of a delayed actuator is filled with `ctrl`, as if `ctrl` had been constant before the
-        episode.  An actuator whose history this method filled (`fl.init_ctrl_history`) is skipped.
+        Afterwards, the histories of delayed actuators and sensors are filled, as if `ctrl` and the state had been
+        constant before the episode.  An actuator or a sensor whose history this method filled with other numbers than 0
+        (`fl.init_ctrl_history`, `fl.init_sensor_history`) is skipped.
         """
 
     def started(self, worlds: Batch, ids: np.ndarray) -> None:
@@ -178,9 +182,12 @@ def worlds_of(task: Task, num_envs: int, settings: dict[str, Any]) -> Any:
     """Returns the worlds of a task, a `Batch` or a `MixedBatch`.
 
     Raises:
-        ModelError: a model that cannot be loaded; kernels with several models; models with other numbers of worlds
-            than `num_envs`, or with different time steps.
+        ModelError: no model, or one that cannot be loaded; kernels with several models; models with other numbers of
+            worlds than `num_envs`, or with different time steps.
     """
+    if not hasattr(task, "model"):
+        allowed = "a Model, a bundled name, or another source that featherlane.load takes"
+        raise ModelError(f"task: {type(task).__name__} does not set the attribute model, allowed is {allowed}")
     source = task.model.models if isinstance(task.model, Variants) else task.model
     if not isinstance(source, list | tuple):
         model = with_kernels(source, task.kernels) if task.kernels else source

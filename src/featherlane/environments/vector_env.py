@@ -21,7 +21,7 @@ from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
 from featherlane.environments.task import Task, unused_controls, worlds_of
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.extension import as_real_array, hold_controls, instance, one_of, regular, whole_argument
+from featherlane.extension import as_real_array, hold_histories, instance, one_of, regular, whole_argument
 from featherlane.policies import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
@@ -62,7 +62,8 @@ class TaskEnv(VectorEnv):
 
     Raises:
         TypeError: `task` is not a `Task`.
-        ModelError: values out of range; functions of the task that return other shapes, or non-finite rewards.
+        ModelError: values out of range; functions of the task that return other shapes, NaN observations, or non-finite
+            rewards.
     """
 
     _painting: Painting | None = None  # default in case the constructor fails
@@ -82,7 +83,11 @@ class TaskEnv(VectorEnv):
         render_mode: str | None = None,
         render_worlds: int = 16,
     ):
+        if isinstance(task, type):
+            raise ArgumentTypeError(f"task: got the class {task.__name__}, allowed is an object: {task.__name__}(...)")
         instance("task", task, Task, "a featherlane.environments.Task", ArgumentTypeError)
+        for name in ("fields", "info_fields"):
+            instance(f"task.{name}", getattr(task, name), list | tuple, "a tuple of names")
         limit = task.max_episode_steps if max_episode_steps == "task" else max_episode_steps
         self.frame_skip, self.num_envs = (
             whole_argument("frame_skip", task.frame_skip, 1),
@@ -100,7 +105,7 @@ class TaskEnv(VectorEnv):
         model = self.batch.models[0]
         self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)
         self._unused = unused_controls(self.batch)
-        self._has_delays = any((m.actuator_history[:, 0] > 0).any() for m in self.batch.models)
+        self._has_histories = any(m.nhistory > 0 for m in self.batch.models)
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": list(RENDER_MODES),
@@ -115,6 +120,7 @@ class TaskEnv(VectorEnv):
             self.batch.bind(name)
         task.dt, task.kernel_rows = self.dt, {name: sensordata_slice(model, name) for name in task.kernels}
         task.prepare(self.batch)
+        self.batch.forward_bound()  # for the first call of `observation`, which infers the spaces
         self._bad, self._history = self.batch.count_of(*FAULTS), History()
         self._warnings, self._seen = self.batch.rows["warning"], b""  # live counts, and those of the last step
 
@@ -178,7 +184,7 @@ class TaskEnv(VectorEnv):
             left = self._without_state & ~mask
             self._without_state = left if left.any() else None
         infos = add_infos(self.task.start_info(self.batch), mask, {}) if self.info else {}
-        return self._observations.observe(ids), infos
+        return self._observations.observe(ids, lost=self._without_state), infos
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Applies one action in every world.
@@ -226,8 +232,8 @@ class TaskEnv(VectorEnv):
 
         Raises:
             ModelError: the task does not define `compiled`; the autoreset mode is not NEXT_STEP; cameras, several
-                models, `kernels`, `record_failures` or `derived` other than "gymnasium"; a policy or noise of another
-                shape; a function of the task that cannot be compiled; non-finite rewards.
+                models, `kernels`, `record_failures`, delayed sensors or `derived` other than "gymnasium"; a policy or
+                noise of another shape; a function of the task that cannot be compiled; non-finite rewards.
             InstallationError: no compiler is installed.
             gymnasium.error.ResetNeeded: a world was not reset.
             gymnasium.error.ClosedEnvironmentError: the environment was closed.
@@ -266,11 +272,11 @@ class TaskEnv(VectorEnv):
             self._painting.close()
 
     def checkpoint(self) -> dict[str, Any]:
-        """Returns the state of the environment, without its model, for `restore`; `pickle` and `torch.save` store it.
+        """Returns the state of the environment, without its model and terrain, for `restore`.
 
-        It contains the worlds (`Batch.checkpoint`), their derived fields, random number generators and episodes, and
-        the state of the task: all numbers, strings, arrays and NumPy generators that attributes of the task, their
-        dicts, lists and objects hold, for example the levels of a curriculum.
+        `pickle` and `torch.save` store it.  It contains the worlds (`Batch.checkpoint`), their derived fields, random
+        number generators and episodes, and the state of the task: all numbers, strings, arrays and NumPy generators
+        that attributes of the task, their dicts, lists and objects hold, for example the levels of a curriculum.
         """
         return checkpoint(self, KEPT)
 
@@ -342,7 +348,7 @@ class TaskEnv(VectorEnv):
             raise non_finite_reward(float(rewards[wrong]), int(wrong))
         limit = self.max_episode_steps
         truncations = np.zeros(self.num_envs, bool) if limit is None else self.elapsed >= limit
-        observations, infos = self._observations.observe(), self._infos(bad, resting, before)
+        observations, infos = self._observations.observe(lost=bad), self._infos(bad, resting, before)
         self._done = done = terminations | truncations
         if self.autoreset_mode is AutoresetMode.SAME_STEP and done.any():
             observations, infos = self._restart_at_once(done, observations, infos)
@@ -380,8 +386,8 @@ class TaskEnv(VectorEnv):
         batch, task = self.batch, self.task
         batch.reset(ids, forward=False)
         task.start(batch, ids, self.random)
-        if self._has_delays:
-            hold_controls(batch, ids)
+        if self._has_histories:
+            hold_histories(batch, ids)
         if forward:
             batch.forward_bound(ids)
         task.started(batch, ids)

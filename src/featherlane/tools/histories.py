@@ -8,6 +8,7 @@ Source: MuJoCo mj_readCtrl, mj_initCtrlHistory, mj_readSensor, mj_initSensorHist
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,13 +17,14 @@ from numpy.typing import ArrayLike
 from featherlane.engine.dynamics.actuator.history import CURSOR, SAME_TIME, TIMES
 from featherlane.engine.model.arguments import one_of
 from featherlane.engine.model.assignment import reals
-from featherlane.engine.model.enums import INTERP_CUBIC, INTERP_LINEAR, INTERP_ZOH
+from featherlane.engine.model.enums import INTERP_CUBIC, INTERP_LINEAR, INTERP_ZOH, Disable
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.names import find_object
 from featherlane.engine.simulation.batch.arrays import chosen_worlds
 from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.batch.mixed import MixedBatch
 from featherlane.engine.simulation.batch.one_world import checked_worlds
+from featherlane.engine.simulation.query.sensors import PresentSensors
 from featherlane.engine.simulation.world.data import Data
 from featherlane.errors import ModelError
 from featherlane.tools.integration.source import Source
@@ -250,28 +252,45 @@ def init_sensor_history(
         worlds.source.row("history")[worlds.at, history.address] = last
 
 
-def hold_controls(batch: Batch | MixedBatch, ids: np.ndarray) -> None:
-    """Fills the histories of worlds that were just reset with their present controls, as if these had been constant.
+def hold_histories(batch: Batch | MixedBatch, ids: np.ndarray) -> None:
+    """Fills the histories of worlds that were just reset, as if their controls and their states had been constant.
 
-    A history that is not zero is unchanged: it was filled after the reset.
+    The samples of an actuator are its present controls.  Those of a sensor are its values in the present state, which
+    forward dynamics compute.  A history that is not zero is unchanged: it was filled after the reset.
 
     Args:
-        batch: the worlds.
+        batch: the worlds; a `MixedBatch` has its own number for each.
         ids: (n,) numbers of the worlds.
     """
     if isinstance(batch, MixedBatch):
         for k in np.unique(batch.group[ids]):
-            hold_controls(batch.groups[k], ids[batch.group[ids] == k] - batch.starts[k])
+            hold_histories(batch.groups[k], ids[batch.group[ids] == k] - batch.starts[k])
         return
-    model = batch.model
-    if not (model.actuator_history[:, 0] > 0).any():
-        return
-    rows, ctrl = batch.rows["history"], batch.rows["ctrl"]
-    for i in np.flatnonzero(model.actuator_history[:, 0] > 0):
-        n, dim = int(model.actuator_history[i, 0]), int(model.actuator_ctrlnum[i])
-        first, a = int(model.actuator_ctrladr[i]), int(model.actuator_historyadr[i]) + TIMES + n
-        at = ids[~rows[ids, a : a + n * dim].any(axis=1)]
-        rows[at, a : a + n * dim] = np.tile(ctrl[at, first : first + dim], n)
+    model, rows = batch.model, batch.rows["history"]
+    actuators = model.actuator_history[:, 0], model.actuator_ctrlnum, model.actuator_ctrladr, model.actuator_historyadr
+    _hold(rows, ids, lambda: batch.rows["ctrl"][ids], zip(*actuators, strict=True))
+    if not model.opt.disableflags & Disable.SENSOR:
+        sensors = model.sensor_history[:, 0], model.sensor_dim, model.sensor_adr, model.sensor_historyadr
+        now = PresentSensors(model, len(ids), batch.dtype)
+        _hold(rows, ids, lambda: batch.query(now, ids), zip(*sensors, strict=True))
+
+
+def _hold(rows: np.ndarray, ids: np.ndarray, present: Callable[[], np.ndarray], elements: Iterable[tuple]) -> None:
+    """Fills histories in the worlds `ids` with present values (len(ids), k), which are computed if they are needed.
+
+    Args:
+        rows: (nworld, nhistory) histories.
+        ids: the worlds.
+        present: function that returns the values.
+        elements: number of samples, number of values, first value, and address of the history, of each element.
+    """
+    values = None
+    for n, dim, first, address in elements:
+        samples = slice(address + TIMES + n, address + TIMES + n * (1 + dim))
+        empty = ~rows[ids, samples].any(axis=1) if n > 0 else np.zeros(0, bool)
+        if empty.any():
+            values = present() if values is None else values
+            rows[ids[empty], samples] = np.tile(values[empty, first : first + dim], n)
 
 
 # ---- rows of the worlds ----------------------------------------------------------------------------------------------

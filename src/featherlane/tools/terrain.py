@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.engine.model.arguments import bounded, instance, one_of, whole_argument
+from featherlane.engine.model.assignment import as_real_array
 from featherlane.errors import ModelError
 
 BASE = 0.2  # thickness of the ground under the lowest point [m]
@@ -187,27 +188,49 @@ class Terrain:
                 raise ModelError(f"{name}: got {values}, allowed are whole numbers from 0 to {count - 1}")
         return kind * self.levels + level
 
-    def height_at(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def height_at(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         """Returns ground heights [m] at positions of any shape [m], relative to the centre of the field.
 
-        The heights are bilinear within a cell; the two triangles of the height field's cell are close to them.
+        These are the heights of the triangles that bodies and rays touch: a diagonal divides each cell of the height
+        field, from its sample with the least x and y to the opposite one.  Outside of the field, they are those of the
+        nearest point of its border.  The height at NaN is NaN.
+
+        Raises:
+            ModelError: no numbers, or shapes that do not broadcast.
         """
+        x, y = (as_real_array(name, at, "are positions [m]") for name, at in (("x", x), ("y", y)))
+        try:
+            np.broadcast_shapes(x.shape, y.shape)
+        except ValueError:
+            raise ModelError(
+                f"x, y: got the shapes {x.shape} and {y.shape}, allowed are shapes that broadcast"
+            ) from None
         rows, columns = self.samples.shape
-        u = np.clip((x + self.half[0]) / self.cell, 0.0, columns - 1.001)
-        v = np.clip((y + self.half[1]) / self.cell, 0.0, rows - 1.001)
-        i, j = u.astype(int), v.astype(int)
+        u = np.clip((x + self.half[0]) / self.cell, 0.0, columns - 1.0)
+        v = np.clip((y + self.half[1]) / self.cell, 0.0, rows - 1.0)
+        i, j = np.fmin(u, columns - 2.0).astype(int), np.fmin(v, rows - 2.0).astype(int)  # a cell also for NaN
         u, v, z, at = u - i, v - j, self.samples.ravel(), j * columns + i
-        low = (1 - u) * z.take(at) + u * z.take(at + 1)
-        high = (1 - u) * z.take(at + columns) + u * z.take(at + columns + 1)
-        return (1 - v) * low + v * high
+        first, last = z.take(at), z.take(at + columns + 1)  # the ends of the diagonal
+        corner = z.take(np.where(u >= v, at + 1, at + columns))
+        return first + np.maximum(u, v) * (corner - first) + np.minimum(u, v) * (last - corner)
 
     def put_back(self, at: np.ndarray, tile: np.ndarray) -> None:
         """Moves positions that have left their tiles by one side length in place, to the same ground.
 
         Args:
-            at: (n, 2) [m].
+            at: (n, 2) [m], a writable array of real numbers.
             tile: (n,) numbers of the tiles.
+
+        Raises:
+            ModelError: another array, or an unknown tile.
         """
+        fits = isinstance(at, np.ndarray) and at.ndim == 2 and at.shape[1] == 2 and at.dtype.kind == "f"
+        if not fits or not at.flags.writeable:
+            given = f"{at.dtype} {at.shape}" if isinstance(at, np.ndarray) else type(at).__name__
+            raise ModelError(f"at: got {given}, allowed is a writable array of reals (n, 2)")
+        tile, most = np.asarray(tile), len(self.centres) - 1
+        if tile.dtype.kind not in "iu" or tile.shape != at.shape[:1] or (tile < 0).any() or (tile > most).any():
+            raise ModelError(f"tile: got {tile}, allowed are {len(at)} whole numbers from 0 to {most}")
         offset = at - self.centres[tile]
         at -= self.side * np.round(offset / self.side)
 

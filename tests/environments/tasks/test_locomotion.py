@@ -9,6 +9,7 @@ import pytest
 import featherlane as fl
 import featherlane.environments
 from featherlane.engine.spatial.rotation import about_z, down, heading, to_body, to_world
+from featherlane.environments import Quadruped, TaskEnv
 
 FLAT, ROUGH = ["Quadruped-v0", "HumanoidWalk-v0"], ["QuadrupedRough-v0", "HumanoidRough-v0"]
 ROUNDED = 1e-12
@@ -207,6 +208,7 @@ def test_a_curriculum_follows_the_episodes_and_is_saved():
     ("settings", "told"),
     [
         ({"terrain": "hills"}, "terrain: got 'hills', allowed are flat, rough, waves, steps, slopes, stairs, stones"),
+        ({"terrain": None}, "terrain: got NoneType, allowed is a tuple of flat, rough, waves, steps, slopes"),
         ({"terrain_height": -1.0}, "terrain_height: got -1.0, allowed is a number from 0 to 2"),
         (
             {"forward": (1.0, 0.0)},
@@ -223,6 +225,20 @@ def test_wrong_options_are_refused(settings, told):
     with pytest.raises(fl.ModelError) as caught:
         made("Quadruped-v0", 1, **settings)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "attributes, error, message",
+    [
+        ({"keyframe": "hom"}, fl.UnknownNameError, "keyframe 'hom'; did you mean 'home'"),
+        ({"feet": ("left",)}, fl.UnknownNameError, "site 'left'"),
+        ({"robot": "cartpole"}, fl.ModelError, "robot: got 'cartpole', allowed is a robot whose first joint is free"),
+    ],
+)
+def test_a_robot_without_what_a_walking_task_needs_is_refused(attributes, error, message):
+    kind = type("Walk", (Quadruped,), attributes)
+    with pytest.raises(error, match=message):
+        TaskEnv(kind(), 2)
 
 
 # ---- the humanoid's clock -----------------------------------------------------------------------------------------

@@ -534,3 +534,43 @@ def _compile(
     from featherlane.apps.cli.compile import compile_kernels
 
     compile_kernels(dtype and dtype.value, processes, force, as_json)
+
+
+@application.command("freeze")
+def _freeze(
+    source: Source,
+    out: Annotated[Path, typer.Argument(metavar="FILE.flz", help="The frozen world.", show_default=False)],
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL,...",
+            help="CPU levels of the kernels: x86-64, x86-64-v3, x86-64-v4, aarch64. Default: that of this machine.",
+        ),
+    ] = None,
+    keyframe: Keyframe = None,
+    settings: Settings = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    package_dirs: PackageDirs = None,
+    repair: Repair = False,
+    as_json: Json = False,
+) -> None:
+    """Write a model and its compiled kernels into one file, which keeps its bits in later versions and runs in C."""
+    del package_dirs, repair
+    from featherlane.apps.cli.freeze import freeze_model
+
+    levels = () if targets is None else _listed(targets)
+    freeze_model(source, out, levels, keyframe, tuple(settings or ()), force, as_json)
+
+
+@application.command("check")
+def _check(
+    file: Annotated[Path, typer.Argument(metavar="FILE.flz", help="A frozen world.", show_default=False)],
+    trust: Annotated[
+        str | None, typer.Option(metavar="HASH", help="Open the file only if it has this hash, which freeze printed.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Run the self-test of a frozen world: do its kernels compute the recorded states here, bit for bit?"""
+    from featherlane.apps.cli.freeze import check_file
+
+    return check_file(file, trust, as_json)

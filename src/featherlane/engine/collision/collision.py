@@ -101,7 +101,10 @@ def near_and_awake(m, d, first, end, count):
 
 @kernel
 def comes_near(m, d, pair_id, geom1, geom2):
-    """Returns the mask of worlds where the bounding spheres are within margin and gap at some time of the step."""
+    """Returns the mask of worlds where the bounding spheres are within margin and gap now or later in the step.
+
+    Only swept pairs (`is_swept_pair`) are tested for the rest of the step.
+    """
     near = is_near(m, d, pair_id, geom1, geom2)
     if is_swept_pair(m, geom1, geom2):
         margin, gap = margin_and_gap(m, pair_id, geom1, geom2)
@@ -273,27 +276,27 @@ def near_pairs(m, d):
 
 @kernel
 def near_pair(m, d, i):
-    """Returns (number, pair_id, geom1, geom2) of near pair i.
+    """Returns (candidate, pair_id, geom1, geom2) of near pair i.
 
-    number: the pair's candidate index.  With a crowd it is an arbitrary valid index: pairs of the tree have none.
+    candidate: the pair's candidate index.  With a crowd it is an arbitrary valid index: pairs of the tree have none.
     """
     if m.ncrowd > 0:
         pair_id, geom1, geom2 = pair_of(m, d.near.key[i])
-        number = geom1 % m.ncand if m.ncand > 0 else 0
+        candidate = geom1 % m.ncand if m.ncand > 0 else 0
     else:
-        number = d.near.cand_near[i]
-        pair_id, geom1, geom2 = m.cand_pair[number], m.cand_geom1[number], m.cand_geom2[number]
-    return number, pair_id, geom1, geom2
+        candidate = d.near.cand_near[i]
+        pair_id, geom1, geom2 = m.cand_pair[candidate], m.cand_geom1[candidate], m.cand_geom2[candidate]
+    return candidate, pair_id, geom1, geom2
 
 
 # ---- contact points of one pair ---------------------------------------------------------------------------
 @kernel
-def append_points(m, d, function, number, pair_id, geom1, geom2):
+def append_points(m, d, function, candidate, pair_id, geom1, geom2):
     """Appends the contact points of a pair as slots from ncon_slot on, in the worlds where it is near and awake.
 
     Args:
         function: id of the pair function; below FIRST_SCALAR it computes all worlds at once, else one world at a time.
-        number: candidate index of the pair, which determines its entry in the cache; arbitrary with a crowd.
+        candidate: candidate index of the pair, which determines its entry in the cache; arbitrary with a crowd.
     """
     near = is_near(m, d, pair_id, geom1, geom2)
     if sleeping(m):
@@ -307,7 +310,7 @@ def append_points(m, d, function, number, pair_id, geom1, geom2):
         if any_(near):
             # branching_points reads the mask narrow.near, and appends slots from ncon_slot on
             d.narrow.near[0] = where(near, 1.0, 0.0)
-            branching_points(m, d, function, number, pair_id, geom1, geom2, d.ncon_slot[0])
+            branching_points(m, d, function, candidate, pair_id, geom1, geom2, d.ncon_slot[0])
 
 
 # ---- the stage ------------------------------------------------------------------------------------------
@@ -361,11 +364,12 @@ def collision(m, d):
             com_vel(m, d)  # writes cvel, from which the motion in the step is predicted
         for i in range(near_pairs(m, d)):
             first = d.ncon_slot[0]
-            number, pair_id, geom1, geom2 = near_pair(m, d, i)
-            append_points(m, d, m.pair_function[m.geom_type[geom1], m.geom_type[geom2]], number, pair_id, geom1, geom2)
+            candidate, pair_id, geom1, geom2 = near_pair(m, d, i)
+            function = m.pair_function[m.geom_type[geom1], m.geom_type[geom2]]
+            append_points(m, d, function, candidate, pair_id, geom1, geom2)
             if swept:
                 sweep_pair(m, d, pair_id, geom1, geom2, first)
-            set_slot_parameters(m, d, number, pair_id, geom1, geom2, first)
+            set_slot_parameters(m, d, candidate, pair_id, geom1, geom2, first)
             if d.con_overflow[0] == 1:
                 break
         keep_or_split(d)

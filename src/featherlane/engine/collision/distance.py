@@ -24,8 +24,9 @@ from featherlane.engine.collision.slot import load_field, load_shape
 
 @kernel
 def plane_distance(m1, d1):
-    """Computes the distance of a plane, shape 0, and shape 1, along the plane's normal to the shape's lowest point.
+    """Computes the distance of a plane, shape 0, and shape 1: the height of the shape's lowest point over the plane.
 
+    The nearest points are this point and its projection on the plane.
     Reads: shapes.*.  Writes: convex.dist, convex.normal, convex.witness.
     """
     plane_mat, shape_mat = d1.shapes.mat[0], d1.shapes.mat[1]
@@ -53,11 +54,12 @@ def height_field_distance(m1, d1):
     Scratch: shapes.*, relief.*, manifold.*, what `closest` writes.
     Cost:   O(cells within the limit).
     """
-    d1.relief.nearest[0] = 1
+    d1.relief.nearest[0] = 1  # `surface_contacts` keeps only the nearest contact
     d1.shapes.limit[0] = fmin(d1.shapes.limit[0], NO_DISTANCE)  # differences of infinite bounds are not numbers
     surface_contacts(m1, d1)
     axes, dist = d1.relief.axes[0], d1.relief.dist[0]
     normal, pos = axes @ d1.relief.normal[0], axes @ d1.relief.pos[0] + d1.relief.origin[0]
+    # without a contact within the limit, the points and the normal are not used
     d1.convex.dist[0] = dist if d1.relief.count[0] > 0 else d1.distance.limit[0]
     d1.convex.normal[0] = normal
     d1.convex.witness[0] = fma(-0.5 * dist, normal, pos)

@@ -76,7 +76,8 @@ def store_starts(d1, first):
         index = (first + lane) // 2 + 1
         box = d1.shapes.box[side]
         sample = Vec3(halton(index, 2), halton(index, 3), halton(index, 5))
-        # a sample in [0, 1)^3 is mapped to the box, and from the first shape's frame to the second's
+        # a sample in [0, 1)^3 is mapped to the box: centre + (2 sample - 1) half; then, for the first shape's box, from
+        # the first shape's frame to the second's
         x, y, z = 2.0 * sample
         point = fma(Vec3(x - 1.0, y - 1.0, z - 1.0), box.half, box.centre)
         point = mat.T @ (point - pos) if side == 0 else point
@@ -150,12 +151,16 @@ def approach(m1, d1, longest):
 
 @kernel
 def keep_deepest(d1):
-    """Stores the deepest of the manifold's contacts in convex.*, with nearest points pos -+ dist / 2 normal."""
-    best = 0
+    """Stores the deepest of the manifold's contacts in convex.*.
+
+    A contact's position is the middle of its nearest points, which are thus pos - dist / 2 normal on the first shape
+    and pos + dist / 2 normal on the second.
+    """
+    deepest = 0
     for k in range(d1.manifold.count[0]):
-        if d1.manifold.dist[k] < d1.manifold.dist[best]:
-            best = k
-    dist, normal, pos = d1.manifold.dist[best], d1.manifold.normal[best], d1.manifold.pos[best]
+        if d1.manifold.dist[k] < d1.manifold.dist[deepest]:
+            deepest = k
+    dist, normal, pos = d1.manifold.dist[deepest], d1.manifold.normal[deepest], d1.manifold.pos[deepest]
     d1.convex.dist[0] = dist
     d1.convex.normal[0] = normal
     d1.convex.witness[0] = fma(-0.5 * dist, normal, pos)

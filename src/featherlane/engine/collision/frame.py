@@ -20,10 +20,10 @@ def frame_of(n):
     Source: MuJoCo mju_makeFrame, without a given tangent.
     """
     # t = e + c n with c = -(n . e); `across` is the part of t along z if e = y, and along y if e = z
-    upright = fabs(n[1]) < 0.5
-    c = -where(upright, n[1], n[2])
+    e_is_y = fabs(n[1]) < 0.5  # mask
+    c = -where(e_is_y, n[1], n[2])
     across = -(n[1] * n[2])
-    t = Vec3(c * n[0], where(upright, fma(-n[1], n[1], 1.0), across), where(upright, across, fma(-n[2], n[2], 1.0)))
+    t = Vec3(c * n[0], where(e_is_y, fma(-n[1], n[1], 1.0), across), where(e_is_y, across, fma(-n[2], n[2], 1.0)))
     return _rows(n, normalize3(t)[0])
 
 
@@ -50,13 +50,13 @@ def frame_along(n, along):
     t = fma(-dot(n, along), n, along)
     parallel = norm3(t) < MINVAL
 
-    # e - (n . e) n with e = y if n is steep in x, else e = x
-    steep = fabs(n[0]) > STEEP
+    # e - (n . e) n with e = x, or y if n is within STEEP of x
+    e_is_y = fabs(n[0]) > STEEP  # mask
     across = -(n[0] * n[1])
     fallback = Vec3(
-        where(steep, across, fma(-n[0], n[0], 1.0)),
-        where(steep, fma(-n[1], n[1], 1.0), across),
-        where(steep, -(n[1] * n[2]), -(n[0] * n[2])),
+        where(e_is_y, across, fma(-n[0], n[0], 1.0)),
+        where(e_is_y, fma(-n[1], n[1], 1.0), across),
+        where(e_is_y, -(n[1] * n[2]), -(n[0] * n[2])),
     )
     t = normalize3(where(parallel, fallback, t))[0]
 

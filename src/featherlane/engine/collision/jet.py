@@ -57,15 +57,15 @@ def hypotenuse(a, b):
     """Returns the jet sqrt(a^2 + b^2) of two jets, with derivatives (a a' + b b') / sqrt(a^2 + b^2), 0 at 0."""
     length = sqrt(fma(a.value, a.value, b.value * b.value))
     inverse = 1.0 / fmax(length, MINVAL)
-    part_a, part_b = a.value * inverse, b.value * inverse
-    return Jet(length, fma(part_a, a.x, part_b * b.x), fma(part_a, a.y, part_b * b.y), fma(part_a, a.z, part_b * b.z))
+    by_a, by_b = a.value * inverse, b.value * inverse  # derivatives of the length by both values
+    return Jet(length, fma(by_a, a.x, by_b * b.x), fma(by_a, a.y, by_b * b.y), fma(by_a, a.z, by_b * b.z))
 
 
 @kernel
 def axis_jets(p):
-    """Returns the three coordinates of p as jets."""
-    one, none = constant_like(p[0], 1.0), constant_like(p[0], 0.0)
-    return Jet(p[0], one, none, none), Jet(p[1], none, one, none), Jet(p[2], none, none, one)
+    """Returns the three coordinates of p as jets: coordinate k has the gradient along axis k."""
+    one, zero = constant_like(p[0], 1.0), constant_like(p[0], 0.0)
+    return Jet(p[0], one, zero, zero), Jet(p[1], zero, one, zero), Jet(p[2], zero, zero, one)
 
 
 @kernel
@@ -84,11 +84,11 @@ def azimuth_jet(p):
 
 @kernel
 def extrusion(section, ends):
-    """Returns the jet of a prism: the field of its cross section, and the distance beyond its two ends.
+    """Returns the jet of a prism, min(max(section, ends), 0) + sqrt(max(section, 0)^2 + max(ends, 0)^2).
 
-    min(max(section, ends), 0) + sqrt(max(section, 0)^2 + max(ends, 0)^2).
+    The first term is the depth of a point inside, the second the distance of a point outside.
+    section: jet of the field of the cross section.  ends: jet of the distance beyond the two ends, negative between.
     """
-    inside = intersection(section, ends)
-    return where(inside.value <= 0.0, inside, affine(0.0, inside, 0.0)) + hypotenuse(
-        positive_part(section), positive_part(ends)
-    )
+    nearest_face = intersection(section, ends)
+    depth = where(nearest_face.value <= 0.0, nearest_face, affine(0.0, nearest_face, 0.0))
+    return depth + hypotenuse(positive_part(section), positive_part(ends))

@@ -55,7 +55,7 @@ def touching_distance(m, d, geom):
 
 @kernel
 def margin_and_gap(m, pair_id, geom1, geom2):
-    """Returns (margin, gap): a contact exists up to their sum and is active up to the margin.
+    """Returns (margin, gap) [m]: a contact exists if its distance is at most their sum, and is active up to the margin.
 
     Source: MuJoCo 4 (the meaning changed in 3.10): the geoms' values are summed.
     """

@@ -34,11 +34,12 @@ def step_motion(m, d, geom):
     if m.body_weldid[body] > 0:
         vel = d.cvel[body]
         step = timestep(m)
-        spin = vel.angular
+        w = vel.angular
+        # the velocity of the geom's centre is v + w x arm; cvel has v at the centre of mass of the body's tree
         arm = d.geom_xpos[geom] - d.subtree_com[m.body_rootid[body]]
-        dx = step * (vel.linear + cross(spin, arm))
+        dx = step * (vel.linear + cross(w, arm))
         if m.geom_type[geom] != SPHERE:
-            dw = step * spin
+            dw = step * w
     return dx, dw, fma(norm3(dw), m.geom_rbound[geom], norm3(dx))
 
 
@@ -61,12 +62,12 @@ def may_pass(m, geom1, geom2, travel):
 
 @kernel
 def least_squared_distance(p, v):
-    """Returns the least |p + t v|^2 for t from 0 to 1, at t = -(p . v) / |v|^2 clipped to this interval."""
+    """Returns the least |p + t v|^2 of a point that moves from p to p + v: t = -(p . v) / |v|^2, clipped to 0 .. 1."""
     v_squared = dot(v, v)
     moves = v_squared > MINVAL
     t = where(moves, clip(-dot(p, v) / where(moves, v_squared, 1.0), 0.0, 1.0), 0.0)
-    q = fma(t, v, p)
-    return dot(q, q)
+    nearest = fma(t, v, p)
+    return dot(nearest, nearest)
 
 
 @kernel
@@ -78,13 +79,13 @@ def spheres_meet(m, d, geom1, geom2, reach):
     """
     dx1, _, s1 = step_motion(m, d, geom1)
     dx2, _, s2 = step_motion(m, d, geom2)
-    still = Vec3(zeros(3))
-    dx1, dx2 = where(may_pass(m, geom1, geom2, s1), dx1, still), where(may_pass(m, geom1, geom2, s2), dx2, still)
-    p = d.geom_xpos[geom2] - d.geom_xpos[geom1]
+    at_rest = Vec3(zeros(3))
+    dx1, dx2 = where(may_pass(m, geom1, geom2, s1), dx1, at_rest), where(may_pass(m, geom1, geom2, s2), dx2, at_rest)
+    offset = d.geom_xpos[geom2] - d.geom_xpos[geom1]
     if m.geom_type[geom1] == PLANE:
         normal = d.geom_xmat[geom1].columns[2]
-        height = dot(p, normal)
+        height = dot(offset, normal)
         meet = fmin(height, height + dot(dx2, normal)) <= reach
     else:
-        meet = least_squared_distance(p, dx2 - dx1) <= reach * reach
+        meet = least_squared_distance(offset, dx2 - dx1) <= reach * reach
     return meet

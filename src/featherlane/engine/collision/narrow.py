@@ -65,12 +65,12 @@ def manifold(m1, d1, function):
 
 
 @stage
-def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
+def branching_points(m, d, function, candidate, pair_id, geom1, geom2, first):
     """Computes contact points of a pair of geoms, one world at a time.
 
     Args:
         function: id of the pair function.
-        number: pair number, the key of the pair's entry in the cache of a world.
+        candidate: candidate index of the pair, the key of its entry in the cache of a world.
         pair_id: explicit pair, or -1.
         first: first slot of the pair.
 
@@ -93,8 +93,8 @@ def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
                 d.shapes.tolerance[0] = read_lane(m.opt_sdf_tolerance, 0, lane)
             d.shapes.limit[0] = read_lane(d.narrow.limit, 0, lane)
             d.shapes.slack[0] = pose_slack(m, d, geom1, geom2, lane)
-            # writes recall.pair, the address of the pair's cache entry; only pairs outside of a crowd have a number
-            find_entry(d, lane, number if m.ncrowd == 0 else d.recall.key[0])
+            # writes recall.pair, the address of the pair's cache entry; pairs of a crowd have no candidate index
+            find_entry(d, lane, candidate if m.ncrowd == 0 else d.recall.key[0])
             manifold(m, d, function)  # from shapes.* to manifold.*
             if d.manifold.full[0] == 1:
                 write_lane(d.con_full, 0, lane, 1.0)

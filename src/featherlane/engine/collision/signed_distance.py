@@ -265,7 +265,7 @@ def gear_field(p, parameters):
     # directions: they add up to stride - shift
     side = Jet(wrapped(azimuth + 0.5 * shift, stride) - 0.5 * shift, angle.x, angle.y, angle.z)
     other = Jet(wrapped(-azimuth - 0.5 * shift, stride) - 0.5 * shift, -angle.x, -angle.y, -angle.z)
-    # teeth: where both angles are below stride - shift, as radial walls, and between two involutes
+    # teeth: the intersection of two sectors (both angles below stride - shift) and two involute flanks
     walls = affine(1.0, intersection(side, other), shift - stride)
     teeth = intersection(walls, intersection(flank(rho, side, base), flank(rho, other, base)))
     # rounded tip and root, and the hole

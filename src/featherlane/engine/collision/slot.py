@@ -27,11 +27,11 @@ NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
 
 
 @kernel
-def append(d, number, has_contact, dist, pos, frame):
+def append(d, point, has_contact, dist, pos, frame):
     """Adds a slot for a contact point of a pair if it exists in some world; sets con_overflow if no slot is free.
 
     Args:
-        number: index of the point among those of its pair.
+        point: index of the contact point among those of its pair.
         has_contact: mask of the worlds that have the contact.
         dist, pos, frame: its distance [m], midpoint [m] and frame in these worlds.
 
@@ -41,7 +41,7 @@ def append(d, number, has_contact, dist, pos, frame):
         slot = d.ncon_slot[0]
         c = d.contact[slot]
         if slot < d.nconmax:
-            c.point = number
+            c.point = point
             c.present = where(has_contact, 1.0, 0.0)
             c.dist = where(has_contact, dist, NO_CONTACT)
             c.pos = where(has_contact, Vec3(pos), Vec3(zeros(3)))
@@ -96,10 +96,10 @@ def load_field(m, d, side, geom, lane):
 
 
 @kernel
-def open_slot(d, slot, number):
-    """Initializes a slot for point `number` of a pair, without a contact in any world."""
+def open_slot(d, slot, point):
+    """Initializes a slot for contact point `point` of a pair, without a contact in any world."""
     c = d.contact[slot]
-    c.point = number
+    c.point = point
     c.present = 0.0
     c.dist = NO_CONTACT
     c.pos = zeros(3)
@@ -150,9 +150,9 @@ def complete_frames_along(d, first, along):
 # ---- adhesive contacts in the gap -----------------------------------------------------------------------------
 @kernel
 def held_in_gap(m, d, slot, margin, adhesion):
-    """Returns the mask of worlds where the slot's contact is adhesive and beyond the margin.
+    """Returns the mask of worlds where the slot's contact is beyond the margin, but adhesion makes it active.
 
-    Such a contact is active, but without friction.   margin, adhesion: of the pair [m, N].
+    Such a contact has no friction.   margin, adhesion: of the pair [m, N].
     """
     c = d.contact[slot]
     held = (c.present > 0.0) & (c.dist >= margin) & (adhesion != 0.0)
@@ -225,11 +225,12 @@ def slot_dim(m, d, slot, dim):
 
 # ---- parameters -----------------------------------------------------------------------------------------------
 @kernel
-def set_slot_parameters(m, d, number, pair_id, geom1, geom2, first):
+def set_slot_parameters(m, d, candidate, pair_id, geom1, geom2, first):
     """Sets the parameters of the pair's slots, from `first` on: geoms, bodies, friction, solref, solimp, margin.
 
+    Values of worlds without the contact are zero.  con_carrier has the bodies of the two geoms.
     pair_id, geom1, geom2: the explicit pair or -1, and the two geoms.
-    number: candidate index of the pair, stored in con_cand; with a bounding volume tree it is ambiguous (`near_pair`).
+    candidate: candidate index of the pair, stored in con_cand; with a crowd it is arbitrary (`near_pair`).
     Writes also ncon, the number of contacts of each world.
     """
     if d.ncon_slot[0] > first:
@@ -247,7 +248,7 @@ def set_slot_parameters(m, d, number, pair_id, geom1, geom2, first):
                 split_slots(m, d, first, margin, force_limit)
         for slot in range(first, d.ncon_slot[0]):
             c = d.contact[slot]
-            c.cand = number
+            c.cand = candidate
             c.geom[0], c.geom[1] = geom1, geom2
             c.carrier[0], c.carrier[1] = m.geom_bodyid[geom1], m.geom_bodyid[geom2]
             c.pair = pair_id

@@ -73,9 +73,10 @@ def set_fields(m, d, slot, i, lane):
 
 @kernel
 def set_lcp_fields(d, slot, i, has_contact):
-    """Sets the fields that only the LCP contact model reads.
+    """Sets the fields of a slot that only the LCP contact model reads, from the user-defined contact i of each world.
 
-    compliance: CFM of the two rows of sliding friction (ODE's slip);  belt: surface velocity along normal and tangents.
+    compliance: CFM of the two rows of sliding friction (ODE's slip) [m/(s N)].
+    belt: velocity of the surface along the normal and the tangents [m/s].
     """
     contact = d.contact[slot]
     contact.erp = where(has_contact, d.given_erp[i], 0.0)

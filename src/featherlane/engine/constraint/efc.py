@@ -9,13 +9,13 @@ Names: er: the arrays, of a tile with one world, so that any_(x) is x of this wo
     K, B, imp: stiffness, damping, impedance d of a row: aref = -B v - K d r, r: position error less the margin;
     R = 1 / D; STATE_*: mjtConstraintState.
     efc_source: number of the scalar row k that an efc_ row copies; efc_id of a contact's row: number of the contact,
-    with the slot contact_slot and the first row contact_row.  efc_count: numbers of all rows, equalities, friction
-    loss, limits, and contacts.
+    with the slot contact_slot and the first row contact_row.  efc_count[ALL]: number of rows; efc_count[CONTACTS]:
+    number of contacts, not of their rows.
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.efc_contact import list_contacts, write_contact_rows
-from featherlane.engine.constraint.efc_fields import EFC
+from featherlane.engine.constraint.efc_fields import ALL, CONTACTS, EFC, EQUALITIES, LIMITS, LOSSES
 from featherlane.engine.constraint.end_of_step import limit_to_step
 from featherlane.engine.constraint.friction_loss import loss_damping
 from featherlane.engine.constraint.general import row_entries, row_parameters
@@ -25,19 +25,20 @@ from featherlane.engine.constraint.impedance import friction_reference, impedanc
 # ---- equalities, friction loss, limits -------------------------------------------------------------------------------
 @kernel
 def _insert_sorted(er, n, source, kind, ident):
-    """Inserts row n, sorted by kind and id; a joint's lower side stays before its upper side.
+    """Inserts a row into the n rows that are sorted by kind, then by id; rows of equal kind and id keep their order.
 
+    So the lower side of a joint's limit stays before its upper side.
     source: number of the scalar row that it copies; kind: mjtConstraint; ident: dof, joint, tendon or equality.
     Writes: efc_type, efc_id, efc_source.
     """
-    at = n
-    while at > 0:  # rows with a larger kind or id move down by one
-        before = er.efc_type[at - 1]
-        if before < kind or (before == kind and er.efc_id[at - 1] <= ident):
+    i = n
+    while i > 0:  # rows with a larger kind or id move from i - 1 to i
+        kind_before = er.efc_type[i - 1]
+        if kind_before < kind or (kind_before == kind and er.efc_id[i - 1] <= ident):
             break
-        er.efc_type[at], er.efc_id[at], er.efc_source[at] = before, er.efc_id[at - 1], er.efc_source[at - 1]
-        at -= 1
-    er.efc_type[at], er.efc_id[at], er.efc_source[at] = kind, ident, source
+        er.efc_type[i], er.efc_id[i], er.efc_source[i] = kind_before, er.efc_id[i - 1], er.efc_source[i - 1]
+        i -= 1
+    er.efc_type[i], er.efc_id[i], er.efc_source[i] = kind, ident, source
 
 
 @kernel
@@ -114,7 +115,7 @@ def _violation(m, er, i, first):
     r = er.efc_pos[first] - er.efc_margin[first]
     if er.efc_type[i] == EQUALITY and m.eq_type[er.efc_id[i]] in (EQ_CONNECT, EQ_WELD):
         square = 0.0
-        for k in range(er.efc_count[1]):  # rows of equalities, which come first
+        for k in range(er.efc_count[EQUALITIES]):  # these rows come first
             if er.efc_id[k] == er.efc_id[i]:
                 square += er.efc_pos[k] * er.efc_pos[k]
         r = sqrt(square)
@@ -149,15 +150,15 @@ def _write_softness(m, d, er, i):
 
 @kernel
 def _count_row(er, present, kind):
-    """Counts a row that is present, by its kind: efc_count[0] all, 1 equalities, 2 friction loss, 3 limits."""
+    """Counts a scalar row that is present in efc_count, in total and by its kind (mjtConstraint)."""
     if any_(present != 0.0) and kind != METRIC:
-        er.efc_count[0] += 1
+        er.efc_count[ALL] += 1
         if kind == EQUALITY:
-            er.efc_count[1] += 1
+            er.efc_count[EQUALITIES] += 1
         elif kind in (FRICTION_DOF, FRICTION_TENDON):
-            er.efc_count[2] += 1
+            er.efc_count[LOSSES] += 1
         else:
-            er.efc_count[3] += 1
+            er.efc_count[LIMITS] += 1
 
 
 @stage(er=EFC)
@@ -168,12 +169,12 @@ def efc_numbers(m, d, er):
     Reads:  row_present, row_type, con_present, con_D, con_dim.
     Writes: efc_count (5,), contact_slot (efc_ncon,), contact_row (efc_ncon,).   Cost: O(nefc).
     """
-    for k in range(4):  # `list_contacts` writes efc_count[4]
+    for k in range(CONTACTS):  # `list_contacts` writes efc_count[CONTACTS]
         er.efc_count[k] = 0
     for k in range(d.nrow[0]):
         _count_row(er, d.row_present[k], d.row_type[k])
-    before = er.efc_count[0]  # number of rows that precede those of contacts
-    er.efc_count[0] = list_contacts(m, d, er, before)
+    before = er.efc_count[ALL]  # number of rows that precede those of contacts
+    er.efc_count[ALL] = list_contacts(m, d, er, before)
 
 
 @stage(er=EFC)
@@ -186,8 +187,8 @@ def efc_rows(m, d, er):
     efc_numbers(m, d, er)
     n = _list_sources(d, er)
     _copy_rows(d, er, n)
-    for contact in range(er.efc_count[4]):
+    for contact in range(er.efc_count[CONTACTS]):
         if er.contact_row[contact] >= 0:
             write_contact_rows(m, d, er, contact, er.contact_row[contact])
-    for i in range(er.efc_count[0]):
+    for i in range(er.efc_count[ALL]):
         _write_softness(m, d, er, i)

@@ -9,6 +9,7 @@ the directions; dual.f[b, e] is the force of edge e of block b, nrow + k for slo
 """
 
 from featherlane.engine.prelude import *
+from featherlane.engine.constraint.efc_fields import CONTACTS
 from featherlane.engine.constraint.row import contact_row_count
 from featherlane.engine.constraint.surface import surface_velocity
 from featherlane.engine.model.solver import in_forces
@@ -54,6 +55,7 @@ def _add_surface_velocity(m, d, er, k, dim, geom, sign):
 def _write_directions(m, d, er, k, dim):
     """Writes direction_J and direction_vel of the contact in slot k, along its first `dim` directions.
 
+    Both are those of body 2 less those of body 1.
     The velocity is computed from cvel, because the integration of a step changes qvel, but not cvel.
     """
     contact = d.contact[k]
@@ -100,9 +102,12 @@ def _write_normal_row(d, er, i, k, r, sign):
 
 @kernel
 def _write_friction_row(d, er, i, k, r):
-    """Writes row i: friction direction r of the elliptic contact in slot k, D_r = Dt mu_r^2."""
+    """Writes row i: friction direction r of the elliptic contact in slot k.
+
+    J is not scaled by mu_r here, so D_r = Dt mu_r^2.  The row has no position error: aref = -frictiondamping J v.
+    """
     contact = d.contact[k]
-    nv, mu = er.efc_nv, contact.friction[r - 1]
+    nv, mu = er.efc_nv, contact.friction[r - 1]  # direction 0 is the normal
     for c in range(nv):
         er.efc_J[nv * i + c] = er.direction_J[nv * r + c]
     er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = 0.0, 0.0, er.direction_vel[r]
@@ -138,7 +143,7 @@ def list_contacts(m, d, er, n):
     """Lists the slot and the first row of each contact; returns the total number of rows.
 
     n: number of rows before those of contacts.
-    Writes: contact_slot, contact_row (-1: the contact has no rows), efc_count[4], the number of contacts.
+    Writes: contact_slot, contact_row (-1: the contact has no rows), efc_count[CONTACTS], the number of contacts.
     """
     contact = 0
     for k in range(d.ncon_slot[0]):
@@ -148,7 +153,7 @@ def list_contacts(m, d, er, n):
             er.contact_row[contact] = n if rows > 0 else -1
             n += rows
             contact += 1
-    er.efc_count[4] = contact
+    er.efc_count[CONTACTS] = contact
     return n
 
 

@@ -13,6 +13,7 @@ def _real(name: str, shape: tuple, unit: str, doc: str) -> Field:
     return Field(name, "real", shape, unit, doc, "efc_rows", "scratch")
 
 
+ALL, EQUALITIES, LOSSES, LIMITS, CONTACTS = range(5)  # places in efc_count: numbers of rows, the last one of contacts
 ROWS = ("efc_nrow",)
 EFC = Layout(
     "Efc",

@@ -48,9 +48,10 @@ def limit_to_step(m, h, solref, imp, authored):
 
 @kernel
 def step_scale(m, K, B, imp):
-    """Returns 1 / (1 + s), the factor of parts of a_ref that are constant over the step; 1 in continuous time.
+    """Returns 1 / (1 + s) with s = h B + h^2 K d, the divisor of a_ref in the module's formulas; 1 in continuous time.
 
-    s = h B + h^2 K d, with the impedance d = imp.
+    Terms of a_ref that do not depend on the velocity, such as (dJ/dt) v of an equality, have this factor, too.
+    imp: the impedance d.
     """
     scale = 1.0
     if has_metric(m):
@@ -178,9 +179,10 @@ def rescale_rows(m, d):
 
 @stage
 def factor_backbone(m, d):
-    """Stores the factor of M + fluid drag, with the metric's diagonal: the matrix of MuJoCo's exact diagonal.
+    """Factors the metric without its couplings: the matrix that defines D with the flag `diagexact`, J qH^-1 J^T.
 
-    Tendons and actuators that couple dofs contribute only their diagonal; a fluid's drag contributes all its entries.
+    Off the diagonal the matrix has M and a fluid's drag; its diagonal is that of the metric.  So tendons and actuators
+    that couple dofs contribute only their diagonal.
     Reads:  M (nC,), Mhat (nC,); in a fluid cvel, xquat, xpos, xmat, xipos, subtree_com, cdof.
     Writes: qH (nC,), qHDiagInv (nv,).
     Scratch: exact.diagonal, crb_drag.

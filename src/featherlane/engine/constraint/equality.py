@@ -56,11 +56,12 @@ def local_anchor(m, e, side):
     """Returns the anchor of equality e on side 0 or 1, in the frame of that body."""
     equality = m.equality[e]
     i = equality.obj1id if side == 0 else equality.obj2id
-    number = side if equality.type == EQ_CONNECT else 1 - side  # a weld stores the anchor on the second body first
+    # eq_data has NEQDATA numbers per equality: two anchors, then others.  A weld's first anchor is on the second body
+    stored_anchor = side if equality.type == EQ_CONNECT else 1 - side
     if equality.objtype == OBJ_SITE:
         p = m.site_pos[i]
     else:
-        first = NEQDATA * e + 3 * number  # eq_data has NEQDATA numbers per equality: the two anchors, then others
+        first = NEQDATA * e + 3 * stored_anchor
         p = Vec3(m.eq_data[first : first + 3])
     return p
 
@@ -198,9 +199,9 @@ def point_columns(m, d, e, adr, n, arms, present):
 
 @kernel
 def rotation_columns(m, d, e, adr, n, rotation, present):
-    """Writes three rows from entry adr on: the Jacobian of scale vec(q), whose rate is scale vec(y q) / 2.
+    """Writes three rows from entry adr on: the Jacobian of the error scale vec(q), whose rate is scale vec(y q) / 2.
 
-    Here y = R^T (omega_1 - omega_2), so the entries of a dof above both bodies are 0.
+    y = R^T (omega_1 - omega_2) is the relative angular velocity, so the entries of a dof that moves both bodies are 0.
     n: dofs per row, in row_dof; rotation: a `RotationError`; present: mask of worlds that have the rows.
     """
     # c1, c2: positions in the bodies' lists of dofs, from the root down to last1, last2

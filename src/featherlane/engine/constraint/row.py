@@ -270,8 +270,9 @@ def compute_contact_row(m, d, k, shortest):
     if c.dim > 1 and has_pyramids(m):
         D = D * fmax(m.opt_impratio[0], MINVAL) / (2.0 * mu2)
     elif c.dim > 1:
-        # authored[1]: B of the solref without `limit_to_step`, which limits a stiffness; friction has none
-        Dt, slip, friction_damping = cone_friction_row(m, d, k, D, A, mu2, imp, authored[1], shortest)
+        # without `limit_to_step`, which limits a stiffness: friction has none
+        _, friction_B = authored
+        Dt, slip, friction_damping = cone_friction_row(m, d, k, D, A, mu2, imp, friction_B, shortest)
     if m.opt_contact_model == COULOMB:
         D, damping, stiffpos = rebound_row(m, d, k, A, D, damping, stiffpos)
     c.D = where(present, D, 0.0)

@@ -54,7 +54,7 @@ measure_position, measure_velocity, measure_rows, measure_acceleration = (Choice
 
 
 @dispatch("kind")
-def is_left(kind):
+def ignores_cutoff(kind):
     """Returns whether values of this kind are independent of the cutoff."""
     return False
 
@@ -73,4 +73,4 @@ def register(sensor: Sensor) -> None:
     SENSORS[sensor.kind] = sensor
     _CHOICES[sensor.when].add(sensor.kind, sensor.measure)
     if not sensor.is_cut:
-        is_left.add(sensor.kind)
+        ignores_cutoff.add(sensor.kind)

@@ -7,6 +7,7 @@ Source: MuJoCo mj_camlight, mju_camPixelRay; its documentation, XML reference, b
 from featherlane.engine.prelude import *
 
 RAD_PER_HALF_DEGREE = 3.14159265358979323846 / 360.0
+FOVY = 12  # index in camera.free, behind the position (3) and the orientation (9)
 
 
 @kernel
@@ -131,8 +132,8 @@ def pixel_ray(m, d, i, column, row):
 def place_camera(m, d, i, tracked):
     """camera.xpos, camera.xmat <- frame of camera i, or of the free camera if i < 0.
 
-    tracked: body at whose subtree's com the free camera looks; camera.free then has its position relative to this com;
-    -1: none.
+    camera.free has the position [m] and the orientation, a matrix by rows, of the free camera.
+    tracked: body at whose subtree's com the free camera looks; the position is then relative to this com; -1: none.
     """
     if i >= 0:
         d.camera.xpos[0], d.camera.xmat[0] = d.cam_xpos[i], d.cam_xmat[i]
@@ -163,7 +164,7 @@ def image_ray(m, d, i, image, column, row):
     x = column + (0.5 - 0.5 * width_px)
     y = 0.5 * height_px - (row + 0.5)
     if i < 0:
-        f = focal_length(d.camera.free[12], height_px)
+        f = focal_length(d.camera.free[FOVY], height_px)
         direction = normalize3(R @ Vec3(x / f, y / f, -1.0))[0]
     elif m.cam_projection[i] == PROJ_PERSPECTIVE:
         camera = m.camera[i]

@@ -17,6 +17,7 @@ from featherlane.engine.sensor.inside import inside_hull, point_in_site
 from featherlane.engine.spatial.motion import at_point
 
 CONDATA_GEOM = 1 << 9  # additional field of lists of contacts: the two geoms
+NO_MATCH, FORWARD, REVERSED = 0, 1, 2  # whether a contact matches a selection, and if with a reversed normal
 
 
 class Selection(NamedTuple):
@@ -74,16 +75,16 @@ def is_side(m, d, k, side, kind, obj):
 
 @kernel
 def direction_of_objects(m, d, s, k):
-    """Returns 0 if the objects of contact k do not match selection s, 1 if they do, 2 with a reversed normal.
+    """Returns NO_MATCH if the objects of contact k do not match selection s, FORWARD, or REVERSED: a reversed normal.
 
     The reported normal points from the first object to the second.  If only one of them is given, it points away from
     the first object, or towards the second.
     """
     # no object matches both sides: without any object, every contact matches
     if is_side(m, d, k, side=0, kind=s.kind1, obj=s.id1) and is_side(m, d, k, side=1, kind=s.kind2, obj=s.id2):
-        return 1
+        return FORWARD
     reverse = is_side(m, d, k, side=1, kind=s.kind1, obj=s.id1) and is_side(m, d, k, side=0, kind=s.kind2, obj=s.id2)
-    return 2 if reverse else 0
+    return REVERSED if reverse else NO_MATCH
 
 
 @kernel
@@ -100,12 +101,12 @@ def in_site(m, d, s, k, lane):
 
 @kernel
 def direction_in_world(m, d, s, k, lane):
-    """Returns 0 if contact k of one world does not match selection s, 1 if it does, 2 with a reversed normal.
+    """Returns NO_MATCH, FORWARD or REVERSED for contact k of one world and selection s, as `direction_of_objects`.
 
     A contact that the world lacks, or that is outside of the selection's site, does not match.
     """
-    direction = direction_of_objects(m, d, s, k) if read_lane(d.con_present, k, lane) > 0.0 else 0
-    return direction if direction and in_site(m, d, s, k, lane) else 0
+    direction = direction_of_objects(m, d, s, k) if read_lane(d.con_present, k, lane) > 0.0 else NO_MATCH
+    return direction if direction and in_site(m, d, s, k, lane) else NO_MATCH
 
 
 # ---- reduction ------------------------------------------------------------------------------------------------------
@@ -176,11 +177,11 @@ def field_size(fields):
 def reversed_vector(v, direction):
     """Returns a vector in the contact's frame as the sensor reports it.
 
-    v has the components along normal, tangent 1 and tangent 2.  With direction 1 it is returned as it is.  With
-    direction 2 the sensor reports -v, the vector of the opposite body, in the frame rotated by pi about tangent 2.  The
-    axes of that frame are -normal, -tangent 1 and tangent 2, so the components are (v_0, v_1, -v_2).
+    v has the components along normal, tangent 1 and tangent 2.  With FORWARD it is returned as it is.  With REVERSED
+    the sensor reports -v, the vector of the opposite body, in the frame rotated by pi about tangent 2.  The axes of
+    that frame are -normal, -tangent 1 and tangent 2, so the components are (v_0, v_1, -v_2).
     """
-    return Vec3(v.x, v.y, -v.z if direction == 2 else v.z)
+    return Vec3(v.x, v.y, -v.z if direction == REVERSED else v.z)
 
 
 @kernel
@@ -240,7 +241,7 @@ def write_contact_fields(m, d, s, out, row, k, nfound, lane):
     direction = direction_of_objects(m, d, s, k)
     force, torque = force_of(m, d, k, lane)
     force, torque = reversed_vector(force, direction), reversed_vector(torque, direction)
-    sign = 1.0 if direction == 1 else -1.0
+    sign = 1.0 if direction == FORWARD else -1.0
     frame = read_lane(d.con_frame, k, lane)
     dist, pos = read_lane(d.con_dist, k, lane), read_lane(d.con_pos, k, lane)
     normal, tangent = frame.rows[0], frame.rows[1]
@@ -254,9 +255,9 @@ def write_contact_fields(m, d, s, out, row, k, nfound, lane):
             write3(out, row, lane, reversed_vector(angular, direction))
             row += 3
     if fields & CONDATA_GEOM:
-        # the first object's geom first: side 0 and 1 in direction 1, side 1 and 0 in direction 2
-        write_lane(out, row, lane, 1.0 * d.con_geom[k, direction - 1])
-        write_lane(out, row + 1, lane, 1.0 * d.con_geom[k, 2 - direction])
+        # the first object's geom first: sides 0 and 1 of a FORWARD contact, sides 1 and 0 of a REVERSED one
+        write_lane(out, row, lane, 1.0 * d.con_geom[k, direction - FORWARD])
+        write_lane(out, row + 1, lane, 1.0 * d.con_geom[k, REVERSED - direction])
 
 
 # ---- net force ------------------------------------------------------------------------------------------------------
@@ -276,14 +277,14 @@ def centre_of_force(m, d, s, lane):
 
 @kernel
 def net_wrench(m, d, s, centre, lane):
-    """Returns (sum f_k, sum t_k + (p_k - centre) x f_k) over the matching contacts, in world axes."""
+    """Returns force and moment about `centre` of all matching contacts: sum f, sum t + (p - centre) x f; world axes."""
     total_force, total_moment = Vec3(zeros(3)), Vec3(zeros(3))
     for k in range(d.ncon_slot[0]):
         direction = direction_in_world(m, d, s, k, lane)
         if direction:
             R = read_lane(d.con_frame, k, lane)
             force, torque = force_of(m, d, k, lane)
-            sign = 1.0 if direction == 1 else -1.0
+            sign = 1.0 if direction == FORWARD else -1.0
             force, torque = sign * (R.T @ force), sign * (R.T @ torque)
             arm = read_lane(d.con_pos, k, lane) - centre
             total_force = total_force + force

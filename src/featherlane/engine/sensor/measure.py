@@ -4,8 +4,9 @@ position, velocity   when the fields that they read are valid
 rows                 while the rows of a world are in the tile: contacts, limits, external forces
 acceleration         after the solve; then the values are published
 
-The call sets want_...: 1 requests a result.  unread is 1 in a step whose results nobody reads.  in_stage is 0 in the
-forward pass of a step, WITHIN in one whose results are discarded, 2 in the last stage of an integrator.
+The call sets want_...: 1 requests a result.  unread is 1 in a step whose results nobody reads.  in_stage is FIRST_PASS
+in the forward pass of a step, WITHIN in a later one whose results are discarded, LAST_STAGE in the last stage of an
+integrator.
 """
 
 from featherlane.engine.prelude import *
@@ -17,7 +18,7 @@ from featherlane.engine.sensor.table import measure_acceleration, measure_positi
 from featherlane.engine.sensor.user import user_sensor
 from featherlane.engine.sensor.wrench import external_forces, interaction_forces
 
-WITHIN = 1  # `in_stage` of a pass whose results are discarded
+FIRST_PASS, WITHIN, LAST_STAGE = range(3)  # values of `in_stage`
 
 
 # ---- requested results -----------------------------------------------------------------------------------------------
@@ -28,21 +29,21 @@ def measures(m, d):
     Not in stages of an integrator (in_stage), nor in steps whose results are not read, unless sensors have a history.
     """
     enabled = m.nsensor > 0 and m.opt_disableflags & DISABLE_SENSOR == 0
-    return enabled and d.want_sensors != 0 and d.in_stage[0] == 0 and (d.unread[0] == 0 or m.nhistory > 0)
+    return enabled and d.want_sensors != 0 and d.in_stage[0] == FIRST_PASS and (d.unread[0] == 0 or m.nhistory > 0)
 
 
 @kernel
-def is_needed(m, d, what, flag):
+def is_needed(m, d, result, wanted):
     """Returns whether a result is computed: on request, or for a sensor that reads it.
 
     A requested result belongs to the last state of a step, like all other fields.
 
     Args:
-        what: bit of sensor_reads: ENERGIES, MOMENTA or WRENCHES.
-        flag: 1: the caller requests the result.
+        result: ENERGIES, MOMENTA or WRENCHES, a bit of sensor_reads.
+        wanted: 1: the caller requests the result.
     """
-    requested = flag != 0 and d.in_stage[0] != WITHIN and d.unread[0] == 0
-    return requested or (m.sensor_reads & what != 0 and measures(m, d))
+    requested = wanted != 0 and d.in_stage[0] != WITHIN and d.unread[0] == 0
+    return requested or (m.sensor_reads & result != 0 and measures(m, d))
 
 
 @kernel

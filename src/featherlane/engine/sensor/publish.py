@@ -8,23 +8,24 @@ Imported kernels, for a history of n samples at address a:
     find_bracket(d, a, n, t)                                the samples before and after time t
     interpolate(d, a, n, dim, c, t, bracket, order)         component c of dim at time t, by the order of interpolation
     insert_sample(d, a, n, dim, t, x, first, mask)          stores x[first], ... as the sample at time t
-    is_left(kind)                                           whether a sensor type has no cutoff of values
+    ignores_cutoff(kind)                                    whether the values of a sensor type are not clamped
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.actuator.history import find_bracket, insert_sample, interpolate
-from featherlane.engine.model.sensor import is_left
+from featherlane.engine.model.sensor import ignores_cutoff
 
 
 @kernel
 def cut_off(m, d, i):
-    """Clamps sensor i to its cutoff if that is positive.
+    """Clamps the values of sensor i to its cutoff if that is positive.
 
-    Type REAL is clamped on both sides, POSITIVE above; other types and contact sensors are unchanged.
+    Values of the data type REAL are clamped to [-cutoff, cutoff], those of POSITIVE to at most the cutoff.  Others, and
+    those of sensors that ignore the cutoff, are unchanged.
     """
     sensor = m.sensor[i]
     kind, datatype, cutoff = sensor.type, sensor.datatype, sensor.cutoff
-    if not is_left(kind) and datatype in (DATATYPE_REAL, DATATYPE_POSITIVE):
+    if not ignores_cutoff(kind) and datatype in (DATATYPE_REAL, DATATYPE_POSITIVE):
         for a in range(sensor.adr, sensor.adr + sensor.dim):
             x = d.sensor_now[a]
             cut = fmin(x, cutoff)

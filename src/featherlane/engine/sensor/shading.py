@@ -30,6 +30,7 @@ EMISSION, SPECULAR, SHININESS, TEXTURE, TEXEL_HIGH, TEXEL_LOW, WIDE, HIGH = rang
 REPEAT_X, REPEAT_Y, UNIFORM, MAPPED, SHAPE = range(8, SURFACE)
 NO_TEXTURE, FLAT, CUBE = range(3)
 TRIANGLE = 24  # numbers of a triangle: positions, normals and texture coordinates of its three corners
+NORMALS, COORDINATES = 9.0, 18.0  # where the normals, (3, 3), and the coordinates (s, t), (3, 2), of a triangle begin
 LIGHT = 34  # numbers of a light
 HEADLIGHT = -1  # its mode
 MODE, BODY, TARGET, KIND, CASTS = range(5)  # of a light; CASTS: 1 if it casts shadows
@@ -122,7 +123,7 @@ def interpolated_on_mesh(d, p, is_mesh, local, normal):
         is_mesh: mask of lanes whose geom is a mesh.
         local, normal: the point and the face's normal in the mesh's frame.
 
-    A triangle has 24 numbers: corners at 0, 3, 6; their normals at 9, 12, 15; their (s, t) at 18, 20, 22.
+    p.triangles has TRIANGLE numbers for each triangle, the positions of its corners first.
     """
     table = doubles(d, p.triangles)
     first = TRIANGLE * where(is_mesh, d.ray.triangle[0], 0.0)
@@ -132,9 +133,9 @@ def interpolated_on_mesh(d, p, is_mesh, local, normal):
     n = Vec3(zeros(3))
     s, t = 0.0, 0.0
     for k in unrolled(range(3)):
-        n = fma(weights[k], gather3(table, first + (9.0 + 3.0 * k)), n)
-        s = fma(weights[k], gather(table, first + (18.0 + 2.0 * k)), s)
-        t = fma(weights[k], gather(table, first + (19.0 + 2.0 * k)), t)
+        n = fma(weights[k], gather3(table, first + (NORMALS + 3.0 * k)), n)
+        s = fma(weights[k], gather(table, first + (COORDINATES + 2.0 * k)), s)
+        t = fma(weights[k], gather(table, first + (COORDINATES + 1.0 + 2.0 * k)), t)
     n = normalize3(n)[0]
     smooth = is_mesh & (dot(n, normal) > 0.0)
     return where(smooth, n, normal), s, t

@@ -12,6 +12,8 @@ from featherlane.engine.collision.signed_distance import signed_distance
 from featherlane.engine.dynamics.body.object_motion import motion_at
 from featherlane.engine.sensor.contact import force_of
 
+COLUMNS, ROWS, CHANNELS, FIRST_EDGE = range(4)  # numbers of sensor.grid: cells, channels, the first of grid_edge
+
 
 @kernel
 def _clear_values(m, d, i, active):
@@ -116,12 +118,11 @@ def _find_cell(m1, first, n, x):
 def _add_contact(m, d, i, k, lane):
     """Adds the force and torque of contact k of one world to the cell of its direction.
 
-    i: the sensor, with sensor.grid: columns, rows, number of channels, first edge.  Values are by channel, row and
-    column, column fastest.
+    i: the sensor, whose values are by channel, row and column, column fastest.
     """
     sensor = m.sensor[i]
-    site, columns, rows = sensor.objid, sensor.grid[0], sensor.grid[1]
-    first, weld = sensor.grid[3], m.body_weldid[m.site_bodyid[site]]
+    site, columns, rows = sensor.objid, sensor.grid[COLUMNS], sensor.grid[ROWS]
+    first, weld = sensor.grid[FIRST_EDGE], m.body_weldid[m.site_bodyid[site]]
     con_R, site_R = read_lane(d.con_frame, k, lane), read_lane(d.site_xmat, site, lane)
     force, torque = force_of(m, d, k, lane)
     # the force acts on the second body
@@ -136,7 +137,7 @@ def _add_contact(m, d, i, k, lane):
     if column >= 0 and row >= 0:
         channels = (force.z, force.x, force.y, torque.z, torque.x, torque.y)
         for c in unrolled(range(6)):
-            if c < sensor.grid[2]:
+            if c < sensor.grid[CHANNELS]:
                 a = sensor.adr + columns * (rows * c + row) + column
                 write_lane(d.sensor_now, a, lane, read_lane(d.sensor_now, a, lane) + channels[c])
 
@@ -164,5 +165,5 @@ def touch_grid(m, d, i):
 @kernel
 def plugin_sensor(m, d, i):
     """Writes sensor i if its plugin is the touch grid."""
-    if m.sensor_grid[i, 0] > 0:
+    if m.sensor_grid[i, COLUMNS] > 0:
         touch_grid(m, d, i)

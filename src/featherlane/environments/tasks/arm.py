@@ -20,12 +20,15 @@ SHOULDER = np.array([0.0, 0.0, 0.34])  # position of the arm's shoulder [m]
 
 @dataclass(kw_only=True)
 class ArmTask(RobotTask):
-    """Defines actions: 1 moves a servo's target at the greatest rate, and the servo drives its joint to the target.
+    """Base class of tasks of the bundled arm, with a goal: an action of 1 moves a servo's target at the greatest rate.
+
+    A subclass sets the class attributes, and defines `draw_goals`, `distance` and `terms`.
 
     Attributes:
         rate: greatest angular velocity of the targets [rad/s].
         start_noise: greatest deviation of joints from the initial posture [rad].
         reached: distance from the goal within which the goal counts as reached [m].
+        posture: class attribute: initial joint angles [rad].
 
     The other attributes are those of `RobotTask`.
     """
@@ -36,7 +39,7 @@ class ArmTask(RobotTask):
     camera_name: str | None = "near"
 
     # attributes of the task, not keyword arguments
-    posture: ClassVar[tuple[float, ...]]  # initial joint angles [rad]
+    posture: ClassVar[tuple[float, ...]]
     fields = ("site_xpos",)
     robot = "arm"
 

@@ -153,7 +153,10 @@ class HumanoidWalk(VelocityTask):
 
 @dataclass(kw_only=True)
 class HumanoidRough(HumanoidWalk):
-    """The humanoid tracks velocity commands on rough ground, with pushes and domain randomization."""
+    """The humanoid tracks velocity commands on rough ground, with pushes and domain randomization.
+
+    Options are those of `HumanoidWalk`, with other defaults.
+    """
 
     mass: tuple[float, float] = (0.85, 1.15)
     friction: tuple[float, float] = (0.6, 1.4)

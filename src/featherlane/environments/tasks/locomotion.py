@@ -15,8 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from featherlane import Batch
+from featherlane.enums import FREE
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.robot import RobotTask
+from featherlane.errors import ModelError
 from featherlane.extension import bounded, instance, interval, one_of, rotation
 from featherlane.terrain import KINDS, Terrain
 
@@ -28,7 +30,9 @@ ROOT = 7  # values of the free joint in qpos; 6 in qvel
 
 @dataclass(kw_only=True)
 class VelocityTask(RobotTask):
-    """Tracks commands (forward, sideways, turn).
+    """Base class of tasks of legged robots that track commands (forward, sideways, turn).
+
+    A subclass sets the class attributes.  Its `default_weights` have a weight for each of the terms of `terms`.
 
     Attributes:
         action_scale: angle beyond the rest posture for an action of 1 [rad].
@@ -45,6 +49,10 @@ class VelocityTask(RobotTask):
             least half the time limit without a fall, and descends after a fall; False: levels are sampled.
         terrain_seed: seed of the heights.
         start_noise: greatest initial deviation of joints from the rest posture [rad]; ten times that of velocities.
+        keyframe: class attribute: keyframe of the robot with the rest posture.
+        feet: class attribute: names of sites at the soles of the feet.
+        foot_height: class attribute: height of such a site above the ground while its foot is in stance [m].
+        lowest: class attribute: least height of the trunk above the ground [m].
 
     The other attributes are those of `RobotTask`.
     """
@@ -66,9 +74,9 @@ class VelocityTask(RobotTask):
 
     # attributes of the task, not keyword arguments
     keyframe: ClassVar[str]
-    feet: ClassVar[tuple[str, ...]]  # names of sites
-    foot_height: ClassVar[float]  # height of such a site above the ground while its foot is in stance [m]
-    lowest: ClassVar[float]  # least height of the trunk above the ground [m]
+    feet: ClassVar[tuple[str, ...]]
+    foot_height: ClassVar[float]
+    lowest: ClassVar[float]
     fields = ("site_xpos", "actuator_force")
     forward_at_start = False
 
@@ -89,7 +97,8 @@ class VelocityTask(RobotTask):
         else:
             self.terrain_height = bounded("terrain_height", self.terrain_height, 0.0, 2.0)
         instance("curriculum", self.curriculum, bool, "True or False")
-        given = (self.terrain,) if isinstance(self.terrain, str) else tuple(self.terrain)
+        instance("terrain", self.terrain, str | list | tuple, f"a tuple of {', '.join(KINDS)}, or () for a plane")
+        given = (self.terrain,) if isinstance(self.terrain, str) else self.terrain
         self.terrain = tuple(one_of("terrain", kind, KINDS) for kind in given)
         self.ground = Terrain(self.terrain, self.terrain_height, self.terrain_seed) if self.terrain else None
         super().__post_init__()
@@ -101,7 +110,9 @@ class VelocityTask(RobotTask):
     def prepare(self, worlds: Batch) -> None:
         super().prepare(worlds)
         model, n = worlds.model, worlds.nworld
-        self.rest = np.array(model.mj_model.key(self.keyframe).qpos)
+        if not model.njnt or model.jnt_type[0] != FREE:
+            raise ModelError(f"robot: got {self.robot!r}, allowed is a robot whose first joint is free")
+        self.rest = model.key_qpos[model.keyframe(self.keyframe).id].copy()
         self.driven = model.jnt_qposadr[model.actuator_trnid[:, 0]]  # qpos addresses of the servos' joints
         self.posture_share = np.ones(model.nq - ROOT)  # weight of each joint in the posture cost
         self.soles = np.array([model.site(name).id for name in self.feet])

@@ -37,7 +37,10 @@ class Quadruped(VelocityTask):
 
 @dataclass(kw_only=True)
 class QuadrupedRough(Quadruped):
-    """The quadruped tracks velocity commands on rough ground, with pushes and domain randomization."""
+    """The quadruped tracks velocity commands on rough ground, with pushes and domain randomization.
+
+    Options are those of `VelocityTask`, with other defaults.
+    """
 
     mass: tuple[float, float] = (0.8, 1.2)
     friction: tuple[float, float] = (0.6, 1.4)

@@ -19,7 +19,9 @@ from featherlane.extension import interval, specification
 
 @dataclass(kw_only=True)
 class RobotTask(Task):
-    """A robot with servos on its joints; an action sets the target angles.
+    """Base class of tasks of a robot with servos on its joints; an action sets the target angles.
+
+    A subclass sets the class attributes, and defines `observation`, `targets`, `place` and `terms`.
 
     Attributes:
         frame_skip: time steps per action.
@@ -30,6 +32,10 @@ class RobotTask(Task):
         delay: least and greatest delay of the controls [s].
         derived: "gymnasium": derived fields lag by a time step; "fresh": one more forward pass removes the lag.
         camera_name, width, height: rendering options.
+        name: class attribute: name with version, by which the task can be registered.
+        robot: class attribute: bundled name, or another source that `featherlane.load` takes.
+        limit: class attribute: actions after which an episode is truncated.
+        default_weights: class attribute: weight of each reward term by name.
     """
 
     frame_skip: int = 5

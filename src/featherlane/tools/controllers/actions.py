@@ -24,6 +24,7 @@ from featherlane.tools.inverse_kinematics.targets import rows_of_worlds
 INPUT_TYPES, GOAL_UPDATE_MODES = ("delta", "absolute"), ("achieved", "desired")
 IMPEDANCE_MODES = ("fixed", "variable_kp", "variable")
 Pair = tuple[ArrayLike, ArrayLike]
+Ends = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -57,7 +58,7 @@ class Actions:
     single_precision_rotations: bool = False
 
 
-def limits(name: str, value: Any, n: int, *, least: float = -np.inf, apart: bool = False) -> tuple[np.ndarray, ...]:
+def limits(name: str, value: Any, n: int, *, least: float = -np.inf, apart: bool = False) -> Ends:
     """Returns the limits (n,) of a pair (lower, upper), each a number or (n,).
 
     Args:
@@ -103,6 +104,7 @@ class Part(Controller):
     actions: Actions
     action_width: int
     actuators: tuple[int, ...]
+    _reading: dict[str, Ends]  # limits by name
 
     def __init__(
         self,
@@ -141,7 +143,7 @@ class Part(Controller):
         """The least and the greatest action, (action_width,) each; infinite for absolute goals."""
         ends = [self._reading[name] for name in (*self._groups, "inputs")]
         if self._is_absolute:
-            ends[-1] = tuple(np.full(len(end), x) for end, x in zip(ends[-1], (-np.inf, np.inf), strict=True))
+            ends[-1] = np.full_like(ends[-1][0], -np.inf), np.full_like(ends[-1][0], np.inf)
         return np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends])
 
     def set_goal(self, action: ArrayLike, goal_update_mode: str = "achieved") -> None:

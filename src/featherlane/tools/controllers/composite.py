@@ -55,8 +55,8 @@ def joined(*parts: Kernel) -> Kernel:
 class Composite(Part):
     """Joins several controllers of one batch, so that one rollout runs all of them.
 
-        robot = fl.controllers.Composite({"right": arm, "right_gripper": hand})
-        robot.set_goal(actions)  # (nworld, 7): 6 columns of the arm, 1 of the gripper
+        robot = fl.controllers.Composite({"arm": arm, "hand": hand})
+        robot.set_goal(actions)  # (nworld, 7): 6 columns of the arm, 1 of the hand
         batch.rollout(25, control=robot)
 
     `set_goal` and `reset` call those of the parts.

@@ -105,7 +105,6 @@ class JointPosition(Part):
         model: Model = instance("batch", batch, Batch, "a Batch").model
         chain, limited = chain_of(model, actuators), position_limits is not None
         n = len(chain)
-        ends = limits("position_limits", position_limits, n) if limited else ()
         numbers = {"goal": n, "stiffness": n, "damping": n, "update": 1, "change": n}
         numbers |= {"lower": n, "upper": n} if limited else {}
         super().__init__(
@@ -117,7 +116,7 @@ class JointPosition(Part):
             numbers=numbers,
         )
         if limited:
-            self.lower, self.upper = ends
+            self.lower, self.upper = limits("position_limits", position_limits, n)
         self.goal = model.qpos0[[c.coordinate for c in chain]]
         self.stiffness, self.damping = STIFFNESS, 2.0 * np.sqrt(STIFFNESS)
 
@@ -132,7 +131,7 @@ class JointPosition(Part):
             self.change, self.update = values, 1.0
 
     def _reset(self, ids: np.ndarray) -> None:
-        self.change[ids], self.update[ids] = 0.0, 1.0
+        self.rows["change"][ids], self.rows["update"][ids] = 0.0, 1.0
 
 
 @functools.cache

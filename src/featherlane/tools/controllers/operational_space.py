@@ -1,10 +1,11 @@
 """`OperationalSpace`: the site of an arm follows a pose; its kernel runs within each step.
 
     tau = J^T (Lambda F - Lambda_full J a) + M a + c,   Lambda = (J M^-1 J^T)^-1
-    F = K (x_target - x) - D J qvel,   a = k (posture - q) - 2 sqrt(k) qvel
+    F = K (x_target - x) - D v,   a = k (posture - q) - 2 sqrt(k) qvel
 
-J (6, n) and M (n, n) are the Jacobian of the site and the inertia matrix for the n controlled dofs, c compensates
-Coriolis, centrifugal and gravity forces.  `a` is the acceleration towards a posture; its effect on the site is removed.
+J (6, n) and M (n, n) are the Jacobian of the site and the inertia matrix for the n controlled dofs.  v is the velocity
+of the site, minus that of the base.  c compensates Coriolis, centrifugal and gravity forces.  `a` is the acceleration
+towards a posture; its effect on the site is removed.
 Source: Khatib, A unified approach for motion and force control of robot manipulators: the operational space formulation
     (1987), eqs. (15), (50); the posture term: sec. VII.
 Deviation: directions of F in which the arm cannot move (singular poses) get no force.
@@ -15,7 +16,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,7 @@ MOST_SHIFT, MOST_TURN = 0.05, 0.5  # [m, rad] of an action, those of robosuite
 SINGULAR = 1e-9  # of the largest diagonal entry of J M^-1 J^T: smaller pivots are directions without motion
 
 
+# entries of matrices for `packed_factor`: p is the record of the controller; s and diagonal are not used
 @kernel
 def _inertia(p, s, i, j, diagonal):
     """Returns M_ij."""
@@ -70,29 +72,56 @@ def _orientation_error(R, target):
     return 0.5 * (cross(a, x) + cross(b, y) + cross(c, z))
 
 
+class Frame(NamedTuple):
+    """A site.
+
+    Attributes:
+        site: its index; -1: the world.
+        body: its body; -1: it does not move.
+        root: the body to whose subtree's centre of mass the velocity of the body refers.
+    """
+
+    site: int
+    body: int
+    root: int
+
+
+WORLD = Frame(-1, -1, -1)
+
+
+def _frame(model: Model, key: str | int) -> Frame:
+    """Returns the frame of a site that is given by name or id."""
+    site = index_of(model, "site", key)
+    body = int(model.site_bodyid[site])
+    return Frame(site, body if model.body_weldid[body] else -1, int(model.body_rootid[body]))
+
+
 @functools.cache
 def operational_space(
-    site: int, base: int, root: int, chain: tuple[Dof, ...], rows: int, decoupled: bool, limited: bool
+    place: Frame, origin: Frame, chain: tuple[Dof, ...], rows: int, decoupled: bool, limited: bool
 ) -> Kernel:
     """Returns the kernel of the controller.
 
     Args:
-        site: the site.
-        base: the site in whose frame targets are; -1: the world.
-        root: the body to whose subtree's centre of mass the motion axes of the arm refer.
+        place: the site.
+        origin: the site in whose frame targets are; WORLD: the world.
         chain: the controlled dofs.
         rows: 3: the position; 6: the position and the orientation.
         decoupled: whether the coupling of position and orientation is left out of Lambda.
         limited: whether the target position has limits.
     """
     n = len(chain)
+    (site, body, root), (base, base_body, base_root) = place, origin
     dofs, coordinates = tuple(c.dof for c in chain), tuple(c.coordinate for c in chain)
     store_inertia, compensation, drive = chain_kernels(chain)
 
     @kernel
     def chain_matrices(d, p):
-        """Stores J by columns, and the lower triangle of M."""
-        lever = d.site_xpos[site] - d.subtree_com[root]
+        """Stores J in p.jac, column by column, and the lower triangle of M in p.inertia; a, b: controlled dofs.
+
+        The column of dof a is the site's velocity for a unit velocity of the dof: linear, then angular, world axes.
+        """
+        lever = d.site_xpos[site] - d.subtree_com[root]  # cdof is about the com of the tree
         for a in unrolled(range(n)):
             axis = d.cdof[dofs[a]]
             p.jac[rows * a : rows * a + 3] = axis.linear + cross(axis.angular, lever)
@@ -129,12 +158,18 @@ def operational_space(
 
     @kernel
     def site_force(d, p):
-        """Stores F."""
-        for k in range(rows):
-            speed = 0.0
-            for a in unrolled(range(n)):
-                speed = fma(p.jac[rows * a + k], d.qvel[dofs[a]], speed)
-            p.force[k] = -p.damping[k] * speed
+        """Stores p.force = F = K (x_target - x) - D v, a spring and a damper at a site of unit inertia.
+
+        v is the velocity of the site, relative to the base if there is one.
+        """
+        motion = d.cvel[body]
+        v, w = motion.linear + cross(motion.angular, d.site_xpos[site] - d.subtree_com[root]), motion.angular
+        if base_body >= 0:
+            motion = d.cvel[base_body]
+            v -= motion.linear + cross(motion.angular, d.site_xpos[base] - d.subtree_com[base_root])
+            w -= motion.angular
+        for k in unrolled(range(rows)):
+            p.force[k] = -p.damping[k] * (v[k] if k < 3 else w[k - 3])
         x = Vec3(p.target_pos[0:3])
         if base >= 0:
             x = d.site_xpos[base] + d.site_xmat[base] @ x
@@ -151,34 +186,40 @@ def operational_space(
 
     @kernel
     def posture_force(d, p):
-        """Stores a, and M a in p.tau."""
-        k = p.posture_stiffness[0]
+        """Stores p.acceleration = k (posture - q) - 2 sqrt(k) qvel, critically damped, and p.tau = M p.acceleration."""
+        stiffness = p.posture_stiffness[0]
         for a in unrolled(range(n)):
             error = p.posture[a] - d.qpos[coordinates[a]]
-            p.acceleration[a] = k * error - 2.0 * sqrt(k) * d.qvel[dofs[a]]
+            p.acceleration[a] = stiffness * error - 2.0 * sqrt(stiffness) * d.qvel[dofs[a]]
         for a in unrolled(range(n)):
             p.tau[a] = times_inertia(p, p.acceleration, a, n)
 
     @kernel
     def mobility(p):
-        """Stores the lower triangle of J M^-1 J^T; returns its largest diagonal entry."""
+        """Stores the lower triangle of J M^-1 J^T in p.mobility; returns its largest diagonal entry.
+
+        Replaces M in p.inertia by its factor.
+        """
         _factor_inertia(p, p, p.inertia, n, 0.0)
         largest = 0.0
         for k in range(rows):
             for a in range(n):
                 p.column[a] = p.jac[rows * a + k]
-            solve_packed(p.inertia, n, p.column)
+            solve_packed(p.inertia, n, p.column)  # column = M^-1 J_k^T
             for i in range(k, rows):
-                x = 0.0
+                entry = 0.0
                 for a in range(n):
-                    x = fma(p.jac[rows * a + i], p.column[a], x)
-                p.mobility[triangle_index(i, k)] = x
+                    entry = fma(p.jac[rows * a + i], p.column[a], entry)
+                p.mobility[triangle_index(i, k)] = entry
             largest = fmax(largest, p.mobility[triangle_index(k, k)])
         return largest
 
     @kernel
     def control(m, d, p):
-        """Sets the controls of the arm."""
+        """Sets the controls of the arm: tau = J^T (Lambda F - Lambda_full J a) + M a + c, over the motors' gears.
+
+        With `decoupled`, Lambda has no coupling of position and orientation; Lambda_full always has.
+        """
         if any_(p.update[0] > 0.0):
             update_position(d, p)
         if rows == 6:  # noqa: SIM102  `and` would compile the second condition, too
@@ -190,17 +231,17 @@ def operational_space(
         site_force(d, p)
         posture_force(d, p)
         least = SINGULAR * mobility(p)
-        # the acceleration of the site by the posture's, which Lambda turns into a force
+        # p.null = J a, the acceleration of the site due to the posture's; then Lambda_full J a, the force
         for k in range(rows):
-            x = 0.0
+            site_acceleration = 0.0
             for a in range(n):
-                x = fma(p.jac[rows * a + k], p.acceleration[a], x)
-            p.null[k] = x
-        _factor_mobility(p, p, p.factor, rows, least)
+                site_acceleration = fma(p.jac[rows * a + k], p.acceleration[a], site_acceleration)
+            p.null[k] = site_acceleration
+        _factor_mobility(p, p, p.factor, rows, least)  # of J M^-1 J^T; the second argument is not used
         solve_packed(p.factor, rows, p.null)
         if decoupled:
             _factor_decoupled(p, p, p.factor, rows, least)
-        solve_packed(p.factor, rows, p.force)
+        solve_packed(p.factor, rows, p.force)  # Lambda F
         for a in unrolled(range(n)):
             tau = p.tau[a] + compensation(d, a)
             for k in range(rows):
@@ -237,7 +278,7 @@ class OperationalSpace(Part):
         target_pos: (nworld, 3) [m], in the frame of the base or the world.
         target_mat: (nworld, 9) rotation matrix by rows, as `site_xmat`, in the same frame; with `orientation`.
         stiffness: (nworld, 3 or 6) [1/s^2] along and about the axes of the world frame.
-        damping: (nworld, 3 or 6) [1/s].
+        damping: (nworld, 3 or 6) [1/s], of the difference between the velocities of the site and of the base.
         posture: (nworld, n) [m, rad] preferred positions of the n joints, in the order of the actuators; they act where
             the site's motion allows it.  `reset` takes them from the state of the next step.
         posture_stiffness: (nworld, 1) [1/s^2], 10 at first; 0: no posture.
@@ -264,18 +305,13 @@ class OperationalSpace(Part):
         position_limits: Pair | None = None,
     ):
         model: Model = instance("batch", batch, Batch, "a Batch").model
-        place = index_of(model, "site", site)
-        origin = -1 if base is None else index_of(model, "site", base)
+        place, origin = _frame(model, site), WORLD if base is None else _frame(model, base)
         chain = chain_of(model, actuators)
         turns = _turns(orientation)  # in actions
         rows, n = (6 if turns or orientation == "held" else 3), len(chain)
-        body = int(model.site_bodyid[place])
-        root = int(model.body_rootid[body])
-        _check_moved(model, body, chain, str(site))
+        _check_moved(model, int(model.site_bodyid[place.site]), chain, str(site))
         limited = position_limits is not None
-        code = operational_space(
-            *(place, origin, root, chain, rows), flag("decoupled", decoupled) and rows == 6, limited
-        )
+        code = operational_space(*(place, origin, chain, rows), flag("decoupled", decoupled) and rows == 6, limited)
         numbers = {"target_pos": 3, "target_mat": 9} if rows == 6 else {"target_pos": 3}
         numbers |= {"stiffness": rows, "damping": rows, "posture": n, "posture_stiffness": 1}
         numbers |= {"update": rows // 3, "restart": 1, "change": 3} | ({"turn": 9} if rows == 6 else {})
@@ -296,10 +332,10 @@ class OperationalSpace(Part):
             self.lower, self.upper = limits("position_limits", position_limits, 3)
         start = Data(model)
         start.forward()
-        x, R = start.site_xpos[place], start.site_xmat[place].reshape(3, 3)
-        if origin >= 0:
-            frame = start.site_xmat[origin].reshape(3, 3)
-            x, R = frame.T @ (x - start.site_xpos[origin]), frame.T @ R
+        x, R = start.site_xpos[place.site], start.site_xmat[place.site].reshape(3, 3)
+        if base is not None:
+            B = start.site_xmat[origin.site].reshape(3, 3)
+            x, R = B.T @ (x - start.site_xpos[origin.site]), B.T @ R
         self.target_pos, self.stiffness, self.damping = x, STIFFNESS, 2.0 * math.sqrt(STIFFNESS)
         if rows == 6:
             self.target_mat, self.turn = R.ravel(), np.eye(3).ravel()
@@ -311,15 +347,15 @@ class OperationalSpace(Part):
         if self._turns:
             single = self.actions.single_precision_rotations and not self._is_absolute
             turn = rotation_matrices(values[:, 3:], single)
-        rotates = "turn" in self.rows
+        rotates, update = "turn" in self.rows, self.rows["update"]
         if self._is_absolute:
-            self.target_pos, self.update[:, 0] = self._limited(x), 0.0
+            self.target_pos, update[:, 0] = self._limited(x), 0.0
             if self._turns:
-                self.target_mat, self.update[:, 1] = _flat(turn), 0.0
+                self.target_mat, update[:, 1] = _flat(turn), 0.0
             elif rotates and not desired:
-                self.turn, self.update[:, 1] = _flat(turn), 1.0
+                self.turn, update[:, 1] = _flat(turn), 1.0
         elif desired:
-            waiting = self.update[:, :1] > 0.0  # no step has completed their goal
+            waiting = update[:, :1] > 0.0  # no step has completed their goal
             self.target_pos = np.where(waiting, self.target_pos, self._limited(self.target_pos + x))
             self.change = np.where(waiting, self.change + x, self.change)
             for name in ("target_mat", "turn") if rotates else ():
@@ -332,9 +368,9 @@ class OperationalSpace(Part):
                 self.turn = _flat(turn)
 
     def _reset(self, ids: np.ndarray) -> None:
-        self.change[ids], self.update[ids], self.restart[ids] = 0.0, 1.0, 1.0
-        if "turn" in self.rows:
-            self.turn[ids] = _flat(np.eye(3))
+        for name, value in {"change": 0.0, "update": 1.0, "restart": 1.0, "turn": _flat(np.eye(3))}.items():
+            if name in self.rows:
+                self.rows[name][ids] = value
 
 
 def _turns(orientation: Any) -> bool:

@@ -99,13 +99,13 @@ def _add_position(m, d, p, t, pos):
 
 @kernel
 def _add_orientation(m, d, p, t, pos, quat):
-    """Adds the rows of target t's orientation: the rotation vector from the object's, quat.
+    """Adds the rows of target t's orientation; their error e_o is the rotation vector from the object to the target.
 
-    pos: the object's position.   Writes: column, trial_error.
+    pos, quat: pose of the object.   Writes: column, trial_error.
     """
     e = quat @ quat_sub(p.goal[t].quat, quat)  # in world axes
     for i in range(p.ndof):
-        _, w = _dof_motion(m, d, p.dof[i], p.dof_joint[i], pos)
+        _, w = _dof_motion(m, d, p.dof[i], p.dof_joint[i], pos)  # angular velocity for a unit velocity of the dof
         p.column[i] = w
     p.trial_error[t][1] = norm3(e)
     _add_rows(d, p, t, e, p.weight[t][1])
@@ -143,8 +143,8 @@ def _add_look(m, d, p, t, pos, quat):
 def _add_scalar(d, p, t, error, angle):
     """Adds constraint t, one row whose Jacobian is in p.column.   Writes: trial_error.
 
-    error: a length, or an angle if `angle` is 1.  p.weight[t] and the errors of t have one entry for lengths and one
-    for angles.
+    error: a length [m], or an angle [rad] if `angle` is 1.  p.weight[t] and the errors of t have entry 0 for lengths
+    and entry 1 for angles.
     """
     size = fabs(error)
     p.trial_error[t] = Vec2(0.0, size) if angle else Vec2(size, 0.0)

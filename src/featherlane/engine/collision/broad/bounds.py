@@ -119,7 +119,8 @@ def box_centre(m, d, g):
 def face_axes_separate(C, a, b, reach, t):
     """Returns the mask where a face axis of the first box separates the boxes: |t_i| > a_i + sum_j C_ij b_j + reach.
 
-    C: |cosines| between the axes of the boxes; a, b: half sides; t: offset of the centres on the first box's axes.
+    C: C[3 i + j] is |cosine| between axis i of the first box and axis j of the second; a, b: half sides [m].
+    reach: distance up to which the boxes count as touching [m]; t: offset of the centres on the first box's axes [m].
     """
     return (
         (fabs(t[0]) > fma(C[0], b[0], fma(C[1], b[1], fma(C[2], b[2], a[0] + reach))))

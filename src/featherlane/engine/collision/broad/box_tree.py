@@ -43,31 +43,34 @@ FEW_MOVABLE = 8  # if fewer than one in 8 geoms can move, each of them searches 
 
 # ---- keys ----------------------------------------------------------------------------------------------------
 @kernel
-def pair_key(m, e, g, h):
-    """Returns the sort key of a pair of geoms g, h, which are ordered by type; e: index of the explicit pair, or -1."""
-    a, b = m.geom_bodyid[g], m.geom_bodyid[h]
+def pair_key(m, pair_id, geom1, geom2):
+    """Returns the sort key of a pair of geoms, which are ordered by type: first by bodies, then explicit pairs first.
+
+    pair_id: index of the explicit pair, or -1.
+    """
+    body1, body2 = m.geom_bodyid[geom1], m.geom_bodyid[geom2]
     # the key has the lower body first; if pairs are not sorted by type, the geom of this body is geom1
-    if a > b:
-        a, b = b, a
+    if body1 > body2:
+        body1, body2 = body2, body1
         if not m.sorted_by_type:
-            g, h = h, g
-    rank = e if e >= 0 else m.npair + g * m.ngeom + h
-    return (a * m.nbody + b) * (m.npair + m.ngeom * m.ngeom) + rank
+            geom1, geom2 = geom2, geom1
+    rank = pair_id if pair_id >= 0 else m.npair + geom1 * m.ngeom + geom2
+    return (body1 * m.nbody + body2) * (m.npair + m.ngeom * m.ngeom) + rank
 
 
 @kernel
 def pair_of(m, key):
-    """Returns (e, g, h) of the pair with this key: index of the explicit pair or -1, and the geoms, ordered by type."""
+    """Returns (pair_id, geom1, geom2) of the pair with this key (`pair_key`), the geoms ordered by type."""
     rank = key % (m.npair + m.ngeom * m.ngeom)
     if rank < m.npair:
-        e, g, h = rank, m.pair_geom1[rank], m.pair_geom2[rank]
+        pair_id, geom1, geom2 = rank, m.pair_geom1[rank], m.pair_geom2[rank]
     else:
-        e = -1
-        g = (rank - m.npair) // m.ngeom
-        h = (rank - m.npair) % m.ngeom
-    if m.geom_type[g] > m.geom_type[h]:
-        g, h = h, g
-    return e, g, h
+        pair_id = -1
+        geom1 = (rank - m.npair) // m.ngeom
+        geom2 = (rank - m.npair) % m.ngeom
+    if m.geom_type[geom1] > m.geom_type[geom2]:
+        geom1, geom2 = geom2, geom1
+    return pair_id, geom1, geom2
 
 
 @kernel
@@ -102,6 +105,7 @@ def bodies_may_touch(m, a, b):
 
     Parent and child are excluded only with the option filter_parent, and never if the parent is the world.
     """
+    # the body that stands for all bodies welded to it; 0: the world
     weld_a, weld_b = m.body_weldid[a], m.body_weldid[b]
     allowed = weld_a != weld_b and (m.body_dofnum[weld_a] > 0 or m.body_dofnum[weld_b] > 0)
     if allowed and m.filter_parent and weld_a != 0 and weld_b != 0:
@@ -213,22 +217,27 @@ def add_leaf_pair(m, d, i, j):
 
 @kernel
 def add_pair(m, d, i, j):
-    """Records the pair of geoms i and j of the crowd in near.key if it passes the filters."""
-    g, h = m.crowd_geom[i], m.crowd_geom[j]
-    if may_touch(m, g, h):
-        kind_g, kind_h = m.geom_type[g], m.geom_type[h]  # a pair is ordered by type, then by body
-        if kind_g > kind_h or (kind_g == kind_h and m.geom_bodyid[g] > m.geom_bodyid[h]):
-            g, h = h, g
-        add_key(d, pair_key(m, -1, g, h))  # -1: not an explicit pair
+    """Records the pair of geoms i and j of the crowd in near.key if it passes the filters of `may_touch`.
+
+    i, j: indices in the crowd.  The geoms of a pair are ordered by type, and those of equal type by body.
+    """
+    geom1, geom2 = m.crowd_geom[i], m.crowd_geom[j]
+    if may_touch(m, geom1, geom2):
+        type1, type2 = m.geom_type[geom1], m.geom_type[geom2]
+        if type1 > type2 or (type1 == type2 and m.geom_bodyid[geom1] > m.geom_bodyid[geom2]):
+            geom1, geom2 = geom2, geom1
+        add_key(d, pair_key(m, -1, geom1, geom2))  # -1: not an explicit pair
 
 
 @kernel
 def find_pairs(m1, d1, leaves, depth):
     """Records all pairs of leaves with overlapping boxes, by descending from the root paired with itself.
 
-    Both nodes of a pair have the same height above the leaves.   depth: height of the root.
+    Both nodes of a pair have the same height above the leaves, and a pair is replaced by the pairs of its children.
+    depth: height of the root.
     Scratch: crowd.node_stack.
     """
+    # an entry of the stack has three values: both nodes, and their height above the leaves.   top: number of entries
     d1.crowd.node_stack[0], d1.crowd.node_stack[1] = 1, 1
     d1.crowd.node_stack[2] = depth
     top = 1
@@ -314,14 +323,14 @@ def find_pairs_of_movable(m1, d1, leaves):
             top = 1
             while top > 0:
                 top -= 1
-                a = d1.crowd.node_stack[top]
-                if boxes_overlap(d1.crowd.node_box[a], d1.crowd.leaf_box[i]):
-                    if a < leaves:
-                        d1.crowd.node_stack[top] = 2 * a
-                        d1.crowd.node_stack[top + 1] = 2 * a + 1
+                node = d1.crowd.node_stack[top]
+                if boxes_overlap(d1.crowd.node_box[node], d1.crowd.leaf_box[i]):
+                    if node < leaves:
+                        d1.crowd.node_stack[top] = 2 * node
+                        d1.crowd.node_stack[top + 1] = 2 * node + 1
                         top += 2
                     else:
-                        add_pair(m1, d1, i, index_of_leaf(d1, a - leaves))
+                        add_pair(m1, d1, i, index_of_leaf(d1, node - leaves))
 
 
 @stage

@@ -58,16 +58,15 @@ def is_list_valid(m, d):
     valid = true_mask(d)
     for k in range(m.ncollide):
         g = m.collide_geom[k]
-        # two rows of the orientation determine the third
         displacement, rotation = d.neighbours.displacement[k], d.neighbours.rotation[k]
-        x, y, _ = d.geom_xmat[g].rows
+        # two rows of the orientation determine the third
+        row0, row1, _ = d.geom_xmat[g].rows
         valid = valid & is_within(d.geom_xpos[g] - d.neighbours.pos[k], displacement)
-        valid = (
-            valid & is_within(x - d.neighbours.axis[k, 0], rotation) & is_within(y - d.neighbours.axis[k, 1], rotation)
-        )
-        box, old = m.geom_aabb[g], d.neighbours.box[k]
+        valid = valid & is_within(row0 - d.neighbours.axis[k, 0], rotation)
+        valid = valid & is_within(row1 - d.neighbours.axis[k, 1], rotation)
+        box, stored_box = m.geom_aabb[g], d.neighbours.box[k]
         for i in unrolled(range(6)):
-            valid = valid & (box[i] == old[i])
+            valid = valid & (box[i] == stored_box[i])
         # margin, gap and radius may have been edited
         within_reach = d.near.geom_reach[g] <= d.neighbours.reach[k]
         # the reach of a geom that a world lacks is NaN; such a geom comes near to nothing
@@ -89,10 +88,10 @@ def allowed_motion(m, d, g):
     if m.body_weldid[b] > 0:
         vel = d.cvel[b]
         arm = d.geom_xpos[g] - d.subtree_com[m.body_rootid[b]]
-        spin = vel.angular
         time = AHEAD * timestep(m)
-        displacement = fma(time, norm3(vel.linear + cross(spin, arm)), DISPLACEMENT * m.geom_rbound[g])
-        rotation = fma(time, norm3(spin), ROTATION)
+        # the velocity of the geom's centre is v + w x arm; cvel has v at the centre of mass of the body's tree
+        displacement = fma(time, norm3(vel.linear + cross(vel.angular, arm)), DISPLACEMENT * m.geom_rbound[g])
+        rotation = fma(time, norm3(vel.angular), ROTATION)
     return displacement, rotation
 
 
@@ -120,8 +119,8 @@ def prepare_list(m, d):
 def never_meet(m, d, g, h, near):
     """Returns the mask of worlds where the boxes of geoms g and h, enlarged by their travel, are apart.
 
-    Such geoms cannot meet while the list is valid.  Worlds outside of `near` may be true or false.  If a shape has no
-    bounding box or no known orientation, the mask is not(near).
+    Such geoms cannot meet while the list is valid.  Worlds outside of `near` may be true or false.  Without a bounding
+    box or a known orientation of a shape, no world of `near` is in the mask.
     """
     function = m.pair_function[m.geom_type[g], m.geom_type[h]]
     apart = not_(near)

@@ -55,9 +55,10 @@ def touch_along_lines(m1, d1):
 
 @kernel
 def interval_on_segment(d1, side, a, e):
-    """Returns (lo, hi): the interval lo <= t <= hi of the line a + t e on the segment of `side`, if they are parallel.
+    """Returns (lo, hi): the part lo <= t <= hi of the line a + t e that the segment of `side` covers.
 
-    If they are not parallel, lo = hi is where the lines cross.  t may be outside of 0 .. 1.   a, e: two coordinates.
+    If they are parallel, this is the projection of the segment on the line; otherwise lo = hi is where the line crosses
+    the line of the segment, also beyond its ends.   a, e: two coordinates each.
     """
     start_x, start_y, _ = load_corner(d1, side, 0)
     end_x, end_y, _ = load_corner(d1, side, 1)
@@ -116,7 +117,7 @@ def point_on_segment(d1, side):
 def nearest_in_polygon(d1, side, cx, cy):
     """Returns (x, y): the point of the polygon of `side` that is nearest to the point (cx, cy).
 
-    Inside the polygon it is (cx, cy), else the nearest point of all edges.
+    It is (cx, cy) itself if that is inside the polygon, else the nearest point of the nearest edge.
     """
     sign = polygon_orientation(d1, side)
     # feature.point and feature.edge are flat here: RUN values of x, then of y, then of z for each shape
@@ -129,7 +130,7 @@ def nearest_in_polygon(d1, side, cx, cy):
         offset_y = cy - d1.feature.point[corner + RUN]
         edge_x, edge_y = d1.feature.edge[corner], d1.feature.edge[corner + RUN]
         edge_squared = edge_x * edge_x + edge_y * edge_y
-        # on the outer side of an edge
+        # on the outer side of an edge; the cross product edge x offset is positive on the left of the edge
         if sign * (edge_x * offset_y - edge_y * offset_x) < 0.0 and edge_squared > 0.0:
             inside = False
         t = clip((offset_x * edge_x + offset_y * edge_y) / edge_squared, 0.0, 1.0) if edge_squared > 0.0 else 0.0

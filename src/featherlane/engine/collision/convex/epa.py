@@ -82,8 +82,7 @@ def face_of_least_key(d1, nface):
         lane_row = where(lower, 1.0 * row, lane_row)
     # row 0: the least key of each lane; row 1: the row where it is
     least_keys[0], least_keys[1] = lane_least, lane_row
-    # selects, not branches: which lane is lower cannot be predicted
-    # the face is a value here, because `where` selects it
+    # `where` selects the face, therefore a real value; a branch would be slow, because the lower lane is unpredictable
     face = 8.0 * d1.epa.least[1, 0]
     key = d1.epa.least[0, 0]
     for lane in unrolled(range(1, 8)):

@@ -58,11 +58,11 @@ MOST_EDGE_PAIRS = 256  # maximum number of pairs of edges of two faces that are 
 
 @kernel
 def is_decided(d1, dist, error):
-    """Returns whether an error of the depth cannot change whether the shapes have a contact, or whether they overlap.
+    """Returns whether contact and overlap of the shapes are certain despite the error of a face that is not flat.
 
-    That is, whether the distances of the cores from dist to dist + error are all above or all at most the contact's
-    limit, and likewise for the sum of the radii.  If not, the facet of a face is rejected because of the face's error,
-    and a triangle decides.
+    The plane of a face is at its highest corner, so the distance of the cores (negative: penetration) is at least dist
+    and at most dist + error.  Contact is certain, or its absence, if both ends are on one side of the contact's limit;
+    overlap likewise with the sum of the radii.  If this returns 0, a triangle of the face decides.
     """
     limit = core_limit(d1)
     touch = core_radius(d1, side=0) + core_radius(d1, side=1)
@@ -188,9 +188,9 @@ def border_distance(m1, d1, side, normal, point):
         for k in range(count):
             next_corner = m1.hull_vert[first + m1.hull_outline[outline + k]]
             edge = next_corner - corner
-            # distance from the edge's line times |edge|
-            inner = fmax(dot(cross(normal, edge), point - corner), 0.0)
-            smallest_squared = fmin(inner * inner / dot(edge, edge), smallest_squared)
+            # distance from the edge's line times |edge|; negative outside of the face
+            scaled_distance = fmax(dot(cross(normal, edge), point - corner), 0.0)
+            smallest_squared = fmin(scaled_distance * scaled_distance / dot(edge, edge), smallest_squared)
             if smallest_squared == 0.0:
                 break
             corner = next_corner
@@ -198,8 +198,8 @@ def border_distance(m1, d1, side, normal, point):
         # a box's face is orthogonal to axis face // 2, and extends to the half sizes along the two other axes
         for k in range(3):
             if k != face // 2:
-                inner = fmax(flat(d1.shapes.size)[3 * side + k] - fabs(point[k]), 0.0)
-                smallest_squared = fmin(inner * inner, smallest_squared)
+                distance = fmax(flat(d1.shapes.size)[3 * side + k] - fabs(point[k]), 0.0)
+                smallest_squared = fmin(distance * distance, smallest_squared)
     return sqrt(smallest_squared)
 
 
@@ -301,9 +301,8 @@ def measure_edge(m1, d1, side, size):
     # ends' heights (rise) and the face's error are small relative to the drop and to the distance from the border
     rise = dot(normal, edge)
     error, drop = error_and_drop(m1, d1, side)
-    if rise * rise <= PARALLEL * PARALLEL * dot(edge, edge) and error + fabs(rise) <= fmin(
-        FLAT * drop, LEVEL * clearance
-    ):
+    has_small_angle = rise * rise <= PARALLEL * PARALLEL * dot(edge, edge)
+    if has_small_angle and error + fabs(rise) <= fmin(FLAT * drop, LEVEL * clearance):
         lo, hi = interval_over_face(m1, d1, side, normal, start, end, clearance)
         depth = offset - fmin(dot(normal, start), dot(normal, end))
         if lo < hi and is_decided(d1, -depth, error + fabs(rise)):
@@ -324,7 +323,8 @@ def corner_of_face(m1, d1, side, k):
         vertex = m1.hull_outline[m1.hull_outlineadr[face] + k]
     else:
         # bit i of a box's vertex is 1 on the positive side of axis i.  Along the face's axis this is the lowest bit of
-        # `face`.  Along the two next axes, k = 0, 1, 2, 3 goes around the face by the bits 00, 10, 11, 01
+        # `face`.  Along the two next axes, k = 0, 1, 2, 3 goes around the face: the first of them has the bits 0, 1, 1,
+        # 0, the second one 0, 0, 1, 1
         axis = face // 2
         vertex = ((face & 1) << axis) | (((k ^ (k >> 1)) & 1) << ((axis + 1) % 3)) | ((k >> 1) << ((axis + 2) % 3))
     return vertex_of(m1, d1, side, vertex)

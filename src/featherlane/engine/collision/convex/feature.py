@@ -115,17 +115,17 @@ def transform_corners(d1, side, count):
 
 @kernel
 def compute_face_edges(d1, side, count):
-    """Computes the edges of a face from its corners, and the tolerance ON_EDGE times an edge's length.
+    """Computes the edges of a face from its corners, and the tolerance ON_EDGE |edge| of each edge.
 
-    A cross product with the edge is compared with the tolerance.  The last group of eight edges is filled with edges of
-    length 0.
-    Writes: feature.edge, feature.count.
+    The tolerance is compared with |edge x offset|, which is |edge| times a point's distance from the edge's line.  The
+    last group of eight edges is filled with edges of length 0.
+    Writes: feature.edge (x and y of the vector, tolerance), feature.count.
     """
     edges = eights(d1.feature.edge)
     run = RUN // 8  # rows of eight values of each coordinate
     first_edge = 3 * RUN * side  # the shape's first edge in the flat array
     previous = count - 1
-    # clears the last group of eight edges, which may be incomplete
+    # clears x and y of the last group of eight edges, which may be incomplete
     edges[(first_edge + previous) // 8], edges[(first_edge + RUN + previous) // 8] = zeros(2)
     previous_x, previous_y, _ = load_corner(d1, side, previous)
     for k in range(count):
@@ -134,6 +134,7 @@ def compute_face_edges(d1, side, count):
         # an edge has the index of the corner where it starts
         d1.feature.edge[first_edge + previous], d1.feature.edge[first_edge + previous + RUN] = edge_x, edge_y
         previous_x, previous_y, previous = corner_x, corner_y, k
+    # rows of eight: x in `row`, y in `row + run`, the tolerance in `row + 2 run`
     for row in range(first_edge // 8, first_edge // 8 + (count + 7) // 8):
         edges[row + 2 * run] = ON_EDGE * sqrt(edges[row] * edges[row] + edges[row + run] * edges[row + run])
     d1.feature.count[side] = count
@@ -142,11 +143,14 @@ def compute_face_edges(d1, side, count):
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 @kernel
 def set_box_face(d1, side, corner, axis):
-    """Sets the feature to the face of a box that is orthogonal to an axis and has this corner (in the box's frame)."""
+    """Sets the feature to one face of a box.
+
+    axis: the axis 0, 1 or 2 orthogonal to the face.  corner: a corner of the face, in the box's frame [m].
+    """
     size = d1.shapes.size[side]
     tangent1, tangent2 = unit_axis((axis + 1) % 3, 1.0), unit_axis((axis + 2) % 3, 1.0)
+    # signed lengths of the face's edges at the corner: they lead to the other side of the box
     width1, width2 = 2.0 * dot(tangent1, size), 2.0 * dot(tangent2, size)
-    # the face extends from the corner towards the other side of the box
     if dot(tangent1, corner) > 0.0:
         width1 = -width1
     if dot(tangent2, corner) > 0.0:
@@ -157,7 +161,7 @@ def set_box_face(d1, side, corner, axis):
     store_corner(d1, side, 2, to_contact(transform, fma(width1, tangent1, fma(width2, tangent2, corner))))
     store_corner(d1, side, 3, to_contact(transform, fma(width2, tangent2, corner)))
     compute_face_edges(d1, side, 4)
-    # the plane's normal, about which the corners are counterclockwise
+    # the plane's normal, about which the corners are counterclockwise: edge 1 x edge 2, along or against the axis
     set_plane(d1, side, unit_axis(axis, -1.0 if width1 * width2 < 0.0 else 1.0))
 
 
@@ -233,7 +237,7 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
     """
     mesh = d1.shapes.data[side]
     vertex, face = 0, NO_FACE
-    first = m1.hull_vertadr[mesh]
+    first_vertex = m1.hull_vertadr[mesh]  # of this hull in hull_vert
     # finds the face; without one, the vertex whose edges are tested
     vertex1, vertex2, vertex3 = d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2]
     if d1.facet.kind[0] != NO_FACET and has_face(d1, side):
@@ -246,7 +250,7 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
         # may be another of equally high vertices, without a face near the plane
         _, vertex = core_support(m1, d1, side, direction)
         face = face_at_vertices(m1, mesh, direction, (vertex, vertex, vertex), least_cosine)
-    hull_vertex = first + vertex
+    hull_vertex = first_vertex + vertex
     if face != NO_FACE:
         # the face's corners; of more than CORNERS, every stride-th one
         count, outline = m1.hull_outlinenum[face], m1.hull_outlineadr[face]
@@ -255,7 +259,7 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
             stride = (count + CORNERS - 1) // CORNERS
             count = (count + stride - 1) // stride
         for k in range(count):
-            store_corner(d1, side, k, m1.hull_vert[first + m1.hull_outline[outline + stride * k]])
+            store_corner(d1, side, k, m1.hull_vert[first_vertex + m1.hull_outline[outline + stride * k]])
         transform_corners(d1, side, count)
         compute_face_edges(d1, side, count)
         set_plane_of_corners(d1, side)
@@ -265,12 +269,12 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
         least_squared_cosine = EDGE * EDGE
         edge_end = -1
         for k in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
-            edge = m1.hull_vert[first + m1.hull_edge[k]] - position
+            edge = m1.hull_vert[first_vertex + m1.hull_edge[k]] - position
             rise = dot(edge, direction)
             squared_cosine = rise * rise / dot(edge, edge)
             if squared_cosine < least_squared_cosine:
                 least_squared_cosine = squared_cosine
-                edge_end = first + m1.hull_edge[k]
+                edge_end = first_vertex + m1.hull_edge[k]
         if edge_end >= 0:
             store_segment(d1, side, position, m1.hull_vert[edge_end])
 
@@ -299,6 +303,7 @@ def find_cylinder_feature(d1, side, normal, least_cosine):
         set_plane(d1, side, Vec3(0.0, 0.0, sign))
         d1.feature.count[side] = DISC
     elif fabs(normal[2]) < EDGE:
+        # the line of the side that is highest along the normal
         scale = radius / sqrt(normal[0] * normal[0] + normal[1] * normal[1])
         x, y = scale * normal[0], scale * normal[1]
         store_segment(d1, side, Vec3(x, y, half), Vec3(x, y, -half))
@@ -318,13 +323,15 @@ def find_capsule_feature(d1, side, normal):
 
 @kernel
 def find_prism_feature(d1, side, direction):
-    """Sets the feature to the top edge of a prism, from vertex 3 to 4, if it is in the plane and not a point.
+    """Sets the feature to the top edge of a prism, from vertex 3 to 4, if it is orthogonal to the contact normal.
 
-    direction: contact normal, outwards, in the shape's frame.
+    Its angle with the contact plane may have a sine up to EDGE.
+    direction: unit contact normal, outwards, in the shape's frame.
     """
     start, end = d1.shapes.prism[3], d1.shapes.prism[4]
     edge = end - start
     rise, length = dot(edge, direction), norm3(edge)
+    # false for an edge of length 0, which is a point
     if fabs(rise) < EDGE * length:
         store_segment(d1, side, start, end)
 

@@ -127,8 +127,8 @@ def move_selected_first(d1):
 
 @kernel
 def store_candidates(d1, count):
-    """Stores the first candidates as contact points in manifold.*, in world axes."""
-    axes, origin = d1.feature.axes[0], d1.feature.origin[0]
+    """Stores the first `count` candidates as contact points in manifold.*, in the frame of convex.*."""
+    axes, origin = d1.feature.axes[0], d1.feature.origin[0]  # rows of axes: two tangents and the normal
     for k in range(count):
         d1.manifold.pos[k] = axes.T @ load_candidate(d1, k) + origin
         d1.manifold.dist[k] = d1.clip.dist[k]
@@ -204,6 +204,7 @@ def contact_points(m1, d1):
     least = FAR
     if m1.opt_disableflags & DISABLE_MULTICCD == 0:
         least = add_candidates(m1, d1)  # writes clip.*
+    # the nearest points are a contact unless a candidate is as near; least is FAR if there is no candidate
     if d1.convex.dist[0] < least - EQUAL:
         add_nearest(d1)
     store_candidates(d1, move_selected_first(d1))

@@ -55,7 +55,7 @@ def to_shape(d1, side, v):
 
 @kernel
 def core_curvature(d1, side, n, e1, e2):
-    """Returns (e1 . ds/dn e1, e1 . ds/dn e2, e2 . ds/dn e2) of one core's support point s(n).
+    """Returns (e1 . ds/dn e1, e1 . ds/dn e2, e2 . ds/dn e2) of one core's support point s(n): radii of curvature [m].
 
     e1, e2: unit tangents at n.  A polytope's support point is constant, so its rates are 0.
     """
@@ -221,16 +221,18 @@ def support_height(m1, d1, n):
 def try_strategy(m1, d1, n, settled, strategy, slack):
     """Stores n as the result if its h is low enough.
 
-    Until a strategy is accepted, h may exceed the search's by slack; afterwards it must be below the best h by slack.
+    The first strategy that is accepted may exceed the search's h by slack, because it is exact; a later one, which is
+    less constrained, must be below the best h by slack.
 
     Args:
         settled: 1 if the strategy converged.
         strategy: number of the strategy, stored in convex.strategy.
+        slack: tolerance of h [m], not negative.
 
     Reads and writes: convex.dist, which is -h; convex.normal, convex.strategy.
     """
     h = support_height(m1, d1, n)
-    if d1.convex.strategy[0] == 0:
+    if d1.convex.strategy[0] == 0:  # no strategy is accepted yet: h may exceed the search's
         slack = -slack
     if settled == 1 and h < -d1.convex.dist[0] - slack:
         d1.convex.dist[0] = -h
@@ -317,8 +319,8 @@ def may_touch_cap(m1, d1, side, z):
     """
     support = support_along(m1, d1, z)
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
-    # other_point: the other core's support point, relative to the centre of the cap
-    # a cap of the first core has its centre at half z; the other core's point is b = a - (a - b)
+    # other_point: the other core's support point, relative to the centre of the cap, which faces the other core.
+    # A cap of the first core has its centre at half z; the other core's point is b = a - (a - b)
     other_point = fma(-half, z, d1.support.first[0] - support)
     if side == 1:
         # a cap of the second core has its centre at pos - half z; the other core's point is a

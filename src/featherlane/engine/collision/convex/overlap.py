@@ -109,7 +109,7 @@ def is_new_position(d1, x, y):
 def add_if_new(d1, x, y, z, dist, least):
     """Adds a candidate at a position if `dist` is valid and the position new; returns the least distance so far.
 
-    least: the least distance before.
+    x, y, z: position and height; least: the least distance before.
     """
     if dist < FAR and d1.clip.count[0] < CAPACITY and is_new_position(d1, x, y):
         add_candidate(d1, x, y, z, dist)
@@ -143,10 +143,10 @@ def add_stored_positions(d1, edges, corners):
     edge_rows = 2 * ((edges + 7) // 8)
     measure_positions(d1, edge_rows + (corners + 7) // 8)
     for k in range(edges):
-        # the start of edge k: two rows precede for each eight edges; the edge's end is in the next row
-        i = k + 8 * (k // 8)
-        least = add_stored_position(d1, i, least)
-        least = add_stored_position(d1, i + 8, least)
+        # eight edges have a row of eight starts and a row of eight ends: 16 (k // 8) + k % 8 = k + 8 (k // 8)
+        start = k + 8 * (k // 8)
+        least = add_stored_position(d1, start, least)
+        least = add_stored_position(d1, start + 8, least)
     for i in range(8 * edge_rows, 8 * edge_rows + corners):
         least = add_stored_position(d1, i, least)
     return least
@@ -154,7 +154,7 @@ def add_stored_positions(d1, edges, corners):
 
 @kernel
 def add_ends(d1, ax, ay, bx, by):
-    """Adds candidates at the positions (ax, ay) and (bx, by); returns the least distance."""
+    """Adds candidates at the ends (ax, ay) and (bx, by) of a common part; returns the least distance of both [m]."""
     z, dist = measure_overlap(d1, ax, ay)
     least = add_if_new(d1, ax, ay, z, dist, FAR)
     z, dist = measure_overlap(d1, bx, by)
@@ -174,14 +174,15 @@ def meet_edge(sign, corner, edge, a, e):
 
     Args:
         sign: 1 for a counterclockwise polygon, else -1.
-        edge: two coordinates of its vector, and the distance by which a point may be outside, times the edge's length.
+        edge: two coordinates of its vector, and a tolerance: |edge| times the distance by which a point on the edge may
+            be outside.
 
     t: where the line crosses the edge's line; enters, leaves: whether it does so inwards or outwards; misses: whether
     it is parallel to the edge and outside.
     """
-    edge_x, edge_y = sign * edge[0], sign * edge[1]
+    edge_x, edge_y, tolerance = sign * edge[0], sign * edge[1], edge[2]
     # the height of a + t e on the inner side, times |edge|, is start_height + t slope
-    start_height = edge_x * (a[1] - corner[1]) - edge_y * (a[0] - corner[0]) + edge[2]
+    start_height = edge_x * (a[1] - corner[1]) - edge_y * (a[0] - corner[0]) + tolerance
     slope = edge_x * e[1] - edge_y * e[0]
     enters = slope > 0.0
     leaves = slope < 0.0
@@ -201,7 +202,7 @@ def cut_by_polygon(d1, side, sign, a, e):
     """
     first = 3 * RUN * side
     points, edges = d1.feature.point, d1.feature.edge
-    # 0 and 1 with the width of a: `where` of a mask that is false
+    # a may be one line or eight: `where` of a mask of its width, which is false, gives 0 and 1 this width
     lo, hi = where(a[0] < a[0], a[0], 0.0), where(a[0] < a[0], a[0], 1.0)
     misses = lo > hi
     for i in range(first, first + d1.feature.count[side]):
@@ -274,7 +275,8 @@ def store_corners_inside(d1, side, count, position_row):
         position_row: first row of clip.buffer to write.
     """
     other = 1 - side
-    # the tested corners are read in rows of eight, the other feature's corners and edges as single values
+    # the tested corners are read in rows of eight, `run` rows for each coordinate, the other feature's corners and
+    # edges as single values, RUN values for each coordinate; edge i starts at corner i
     first_row = 3 * RUN // 8 * side
     run = RUN // 8
     first_edge = 3 * RUN * (1 - side)
@@ -369,12 +371,10 @@ def segment_with_segment(d1):
 
 @kernel
 def disc_with_disc(d1):
-    """Adds the crossings of two discs' rims, and points of each rim in the other disc; returns the least distance.
+    """Adds the crossings of two discs' rims, and points of each rim in the other disc; returns the least distance [m].
 
-    The discs have the middles a and b.
-
-    Relative to the length and direction of ab, the rims cross at t = (1 + (radius1^2 - radius2^2) / |ab|^2) / 2 along
-    ab, and at +- sqrt(radius1^2 / |ab|^2 - t^2) across it.
+    The discs have the middles a and b.  The rims cross at a + t ab +- height (-ab_y, ab_x), with
+    t = (1 + (radius1^2 - radius2^2) / |ab|^2) / 2 and height = sqrt(radius1^2 / |ab|^2 - t^2).
     """
     a_x, a_y, _ = load_corner(d1, 0, RIM)
     b_x, b_y, _ = load_corner(d1, 1, RIM)
@@ -388,7 +388,6 @@ def disc_with_disc(d1):
         height_squared = radius1 * radius1 / ab_squared - t * t
         if height_squared >= 0.0:
             height = sqrt(height_squared)
-            # the crossings are foot +- height (-ab_y, ab_x)
             foot_x, foot_y = a_x + t * ab_x, a_y + t * ab_y
             offset_x, offset_y = height * ab_y, height * ab_x
             least = add_ends(d1, foot_x - offset_x, foot_y + offset_y, foot_x + offset_x, foot_y - offset_y)

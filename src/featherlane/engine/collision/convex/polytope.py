@@ -83,9 +83,9 @@ def make_faces(d1, nface):
             d1.epa.mark[8 * group + lane] = 0
             for corner in unrolled(range(3)):
                 x, y, z = d1.epa.point[d1.epa.corner[face, corner]]
-                # x is row 3 corner of the group's nine rows of eight values; y and z are the next rows
-                first = 72 * group + 24 * corner + lane
-                d1.epa.corner_point[first], d1.epa.corner_point[first + 8], d1.epa.corner_point[first + 16] = x, y, z
+                # x is in row 3 corner of the group's nine rows of eight values; y and z are in the next rows
+                at_x = 72 * group + 24 * corner + lane
+                d1.epa.corner_point[at_x], d1.epa.corner_point[at_x + 8], d1.epa.corner_point[at_x + 16] = x, y, z
     for group in range((nface + 7) // 8):
         row = 9 * group
         a = Vec3(corners[row : row + 3])

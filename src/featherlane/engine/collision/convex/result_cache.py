@@ -172,13 +172,12 @@ def remember_apart(m1, d1, direction):
     """Caches a direction along which the shapes are apart, of any length, in the frame of the first shape."""
     if d1.recall.pair[0] != 0:
         entry = scalars(d1, d1.recall.pair[0])
-        one = 1.0
         direction, _ = normalize3(direction)
-        entry[KEY] = one * d1.recall.key[0]
+        entry[KEY] = 1.0 * d1.recall.key[0]
         entry[DIRECTION : DIRECTION + 3] = direction
         entry[HEIGHT], entry[SIZE] = first_reach(m1, d1, direction)
-        entry[KINDS] = one * shapes_code(d1)
-        entry[VERTEX] = one * NO_VERTEX
+        entry[KINDS] = 1.0 * shapes_code(d1)
+        entry[VERTEX] = 1.0 * NO_VERTEX
 
 
 # ---- touching --------------------------------------------------------------------------------------------------------

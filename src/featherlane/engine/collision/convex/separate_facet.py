@@ -93,10 +93,11 @@ def is_steep_or_on_facet(m1, d1, side, neighbour_vertex, edge, normal, slope, sl
         neighbour_vertex: end of the edge.
         edge: vector to this end.
         slope: sine of the angle of descent.
-        slack: height that the edge may lose by errors [m].
+        slack: part of the descent that may be an error [m].
     """
-    fall = -dot(edge, normal) - slack
-    return (fall > 0.0 and fall * fall > (slope * slope) * dot(edge, edge)) or is_of_facet(
+    descent = -dot(edge, normal) - slack
+    # descent > slope |edge|, squared
+    return (descent > 0.0 and descent * descent > (slope * slope) * dot(edge, edge)) or is_of_facet(
         m1, d1, side, neighbour_vertex
     )
 
@@ -214,15 +215,17 @@ def error_of_facet(m1, d1, size):
 
 
 @kernel
-def supports_difference(m1, d1):
-    """Returns whether no vertex of the difference is above the facet's plane, up to 2 PARALLEL and its corners' error.
+def is_supporting_plane(m1, d1):
+    """Returns whether no vertex of the difference is above the facet's plane: max over vertices (n . x) <= offset.
 
-    A face that is almost parallel to the final plane of a search, with an edge of the other core, can be below other
-    vertices of that core: of two boxes inclined by 1e-3, it may be the wrong one of two edges.
+    The tolerance is twice the error of an inclination by PARALLEL and of the facet's corners.
+    The test fails if the facet combines a face with the wrong one of two edges of the other core: of two boxes inclined
+    by 1e-3, a face that is almost parallel to the final plane of a search may be below the other edge.
     """
     size, normal = size_of_pair(m1, d1), d1.convex.normal[0]
-    height = dot(support_along(m1, d1, normal), normal)
-    return height <= -d1.convex.dist[0] + 2.0 * (PARALLEL * size + error_of_facet(m1, d1, size))
+    highest = dot(support_along(m1, d1, normal), normal)
+    plane_offset = -d1.convex.dist[0]  # from the origin along the normal
+    return highest <= plane_offset + 2.0 * (PARALLEL * size + error_of_facet(m1, d1, size))
 
 
 @kernel
@@ -341,7 +344,7 @@ def settle_on_facet(m1, d1, vertices1, vertices2, normal):
             is_found = fits_facet(m1, d1, FACE_FIRST, faces1, vertices2)
         if not is_found and face2 != NO_FACE and vertices1[0] == vertices1[1] and vertices1[0] == vertices1[2]:
             is_found = fits_facet(m1, d1, FACE_SECOND, vertices1, faces2)
-        is_found = is_found and supports_difference(m1, d1)
+        is_found = is_found and is_supporting_plane(m1, d1)
     if not is_found:
         name_facet(d1, vertices1, vertices2)
         is_found = measure_facet(m1, d1) > 0.0

@@ -51,12 +51,12 @@ def best_face(R, p, q, size1, size2, slack):
     # for each box: the code of its axis 0; the other box's centre and axes in its frame; its half sides and the other's
     for faces, centre, axes, own, other in ((FACES1, p, R, size1, size2), (FACES2, q, R.T, size2, size1)):
         for k in range(3):
-            gap = fabs(centre[k]) - own[k] - extent(axes.rows[k], other)
-            if gap > slack:
-                return SEPARATED, gap
-            if gap > best:
+            separation = fabs(centre[k]) - own[k] - extent(axes.rows[k], other)
+            if separation > slack:
+                return SEPARATED, separation
+            if separation > best:
                 code = faces + k
-                best = gap
+                best = separation
     return code, best
 
 
@@ -74,16 +74,18 @@ def store_axes(d1, R):
 def store_edge_separations(d1, R, p, size1, size2):
     """Stores in box.axis the cross products of the boxes' edges, normalized, and the separations along them.
 
-    The separation along u is |u . p| less half the width of each box along u.
-    The first three rows of box.axis are the columns of R, which are the edges of the second box.
+    The separation along u is |u . p| less half the width of each box along u, NEVER for parallel edges.
+    box.axis has rows of eight lanes, lane j for edge j of the second box: rows 0 to 2 are x, y, z of this edge, row
+    3 + 4 i is the separation along its cross product with edge i of the first box, the next three rows are x, y, z of
+    that cross product.
     """
     rows = eights(d1.box.axis)
     columns = Vec3(rows[0:3])
     for i in (0, 1, 2):
         u, sine = normalize3(cross(unit_vector(i), columns))
-        gap = fabs(plain_dot3(u, p)) - extent(u, size1) - extent(plain_mat_t_mul_vec(R, u), size2)
+        separation = fabs(plain_dot3(u, p)) - extent(u, size1) - extent(plain_mat_t_mul_vec(R, u), size2)
         row = 3 + 4 * i
-        rows[row] = where(sine >= PARALLEL, gap, NEVER)
+        rows[row] = where(sine >= PARALLEL, separation, NEVER)
         rows[row + 1 : row + 4] = u
 
 
@@ -100,19 +102,19 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
     flat_rows = d1.box.axis
     store_edge_separations(d1, R, p, size1, size2)
     for i in range(3):
-        gaps = rows[3 + 4 * i]
-        if any_(gaps > slack):
+        separations = rows[3 + 4 * i]
+        if any_(separations > slack):
             return SEPARATED, best, n
         # skips the three axes if none of them is better
-        if any_((gaps - PREFERENCE * fabs(gaps) > best) & (gaps > depth)):
+        if any_((separations - PREFERENCE * fabs(separations) > best) & (separations > depth)):
             for j in range(3):
                 entry = 8 * (3 + 4 * i) + j  # lane j of row 3 + 4 i; the vector is in lane j of the next three rows
-                gap = flat_rows[entry]
+                separation = flat_rows[entry]
                 # better than the best axis so far by PREFERENCE, and better than the best face
-                if (gap - PREFERENCE * fabs(gap) > best) & (gap > depth):
+                if (separation - PREFERENCE * fabs(separation) > best) & (separation > depth):
                     edge_code = EDGES + 3 * i + j
                     u = Vec3(flat_rows[entry + 8], flat_rows[entry + 16], flat_rows[entry + 24])
-                    code, best, n = edge_code, gap, u
+                    code, best, n = edge_code, separation, u
     return code, best, n
 
 

@@ -117,26 +117,26 @@ def face_points(d1, R, o, ref, a):
     """
     up = 1.0 if o[a] >= 0.0 else -1.0
     other_box = 1 - ref
-    x, y = (a + 1) % 3, (a + 2) % 3  # the axes along the face
-    size, half = d1.shapes.size[other_box], d1.shapes.size[ref]
-    store_incident_face(d1, o, R, size, half[a], a, up)  # writes box.polygon
+    u, v = (a + 1) % 3, (a + 2) % 3  # the axes along the face
+    other_size, size = d1.shapes.size[other_box], d1.shapes.size[ref]
+    store_incident_face(d1, o, R, other_size, size[a], a, up)  # writes box.polygon
 
-    # clip to the four sides, between the two halves of box.polygon
-    n, buffer = 4, CAPACITY
-    n = clip_polygon(d1, source=0, target=buffer, n=n, c=0, sign=1.0, limit=half[x])
-    n = clip_polygon(d1, source=buffer, target=0, n=n, c=0, sign=-1.0, limit=half[x])
-    n = clip_polygon(d1, source=0, target=buffer, n=n, c=1, sign=1.0, limit=half[y])
-    n = clip_polygon(d1, source=buffer, target=0, n=n, c=1, sign=-1.0, limit=half[y])
-    n = keep_distinct_corners(d1, n, NEAR * (half[x] * half[x] + half[y] * half[y]))
+    # clips to the four sides: from one half of box.polygon, from row 0 on, to the other, from row CAPACITY on, or back
+    n, second_half = 4, CAPACITY
+    n = clip_polygon(d1, source=0, target=second_half, n=n, c=0, sign=1.0, limit=size[u])
+    n = clip_polygon(d1, source=second_half, target=0, n=n, c=0, sign=-1.0, limit=size[u])
+    n = clip_polygon(d1, source=0, target=second_half, n=n, c=1, sign=1.0, limit=size[v])
+    n = clip_polygon(d1, source=second_half, target=0, n=n, c=1, sign=-1.0, limit=size[v])
+    n = keep_distinct_corners(d1, n, NEAR * (size[u] * size[u] + size[v] * size[v]))
 
     M, centre = d1.shapes.mat[ref], d1.shapes.pos[ref]
     # the normal points from the first to the second box
     normal = (up if ref == 0 else -up) * M.columns[a]
     for k in range(n):
         height = d1.box.polygon[k][2]
-        pos = fma(d1.box.polygon[k][0], M.columns[x], centre)
-        pos = fma(d1.box.polygon[k][1], M.columns[y], pos)
+        pos = fma(d1.box.polygon[k][0], M.columns[u], centre)
+        pos = fma(d1.box.polygon[k][1], M.columns[v], pos)
         d1.manifold.dist[k] = height
-        d1.manifold.pos[k] = fma(up * (half[a] + 0.5 * height), M.columns[a], pos)
+        d1.manifold.pos[k] = fma(up * (size[a] + 0.5 * height), M.columns[a], pos)
         d1.manifold.normal[k] = normal
     d1.manifold.count[0] = n

@@ -43,18 +43,20 @@ NOWHERE, FACE, EDGE, CORNER = range(4)
 def meets_box(p, h, size):
     """Returns whether the segment meets the box, or is apart from it by less than MEETING of their sizes.
 
-    Six directions can separate a segment from a box: the three normals of faces, and its cross products with the three
-    edges.  Along u the segment reaches |h . u|, the box sum_k |u_k| size_k, and their centres are |p . u| apart.
+    Six directions u can separate a segment from a box: the three normals e_k of faces, and e_k x h.
+    Along u the segment reaches |h . u|, the box sum_i |u_i| size_i, and their centres are |p . u| apart.  Along
+    u = e_k x h these are 0, the sum of |h_j| size_i over the two axes i, j other than k, and |(h x p)_k|.
     """
-    ax, ay, az = fabs(h)
-    slack = MEETING * (ax + ay + az + size[0] + size[1] + size[2])
-    if fabs(p[0]) - ax - size[0] > slack or fabs(p[1]) - ay - size[1] > slack or fabs(p[2]) - az - size[2] > slack:
+    hx, hy, hz = fabs(h)
+    slack = MEETING * (hx + hy + hz + size[0] + size[1] + size[2])
+    if fabs(p[0]) - hx - size[0] > slack or fabs(p[1]) - hy - size[1] > slack or fabs(p[2]) - hz - size[2] > slack:
         return False
-    u, reach = cross(h, p), slack * (ax + ay + az)
+    # e_k x h is not a unit vector: the slack is scaled by a bound of its length
+    offset, scaled_slack = cross(h, p), slack * (hx + hy + hz)
     return (
-        fabs(u[0]) - az * size[1] - ay * size[2] <= reach
-        and fabs(u[1]) - az * size[0] - ax * size[2] <= reach
-        and fabs(u[2]) - ay * size[0] - ax * size[1] <= reach
+        fabs(offset[0]) - hz * size[1] - hy * size[2] <= scaled_slack
+        and fabs(offset[1]) - hz * size[0] - hx * size[2] <= scaled_slack
+        and fabs(offset[2]) - hy * size[0] - hx * size[1] <= scaled_slack
     )
 
 
@@ -127,10 +129,10 @@ def is_out_of_interval(e):
 
 @kernel
 def edges_and_segment(mb, ma, mc, u, v, inverse):
-    """Returns (e, x, end): coordinates of the nearest points of edges and a segment.
+    """Returns (e, x, end): coordinates, -1 to 1, of the nearest points of edges (e) and the segment (x).
 
-    On the lines: e = (mc u - mb v) / det, x = (ma v - mb u) / det.  e is clipped and x recomputed from e, then x is
-    clipped and e recomputed from x, then e is clipped again.
+    On the lines they solve ma e + mb x = u, mb e + mc x = v: e = (mc u - mb v) / det, x = (ma v - mb u) / det.  e is
+    clipped and x recomputed from e, then x is clipped and e recomputed from x, then e is clipped again.
     end: the end (-1 or 1) to which e was clipped last, else 0.   inverse: 1 / det.
     """
     e, x = (mc * u - mb * v) * inverse, (ma * v - mb * u) * inverse
@@ -292,17 +294,17 @@ def extent_from_edge(z, h, size, corner, k, x, e):
 @kernel
 def extent_over_face(p, h, size, k, x):
     """Returns the extent from the segment's end x, over a face across axis k, to the other end or the face's border."""
-    sign = -1 if x > 0.0 else 1
+    sign = -1 if x > 0.0 else 1  # sign h points from this end to the other one
     end = p + x * h
-    travel = 2.0
+    length = 2.0  # of the extent: coordinates go from -1 to 1, so the other end is 2 away
     for i in range(3):
         if i != k and fabs(h[i]) > 0.0:
             for side in (1, -1):
-                # extent, times sign, to the plane of the adjacent face
-                t = (side * size[i] - end[i]) / h[i] * sign
-                if t > 0.0:
-                    travel = fmin(t, travel)
-    return sign * travel
+                # the length up to the plane of an adjacent face
+                to_plane = (side * size[i] - end[i]) / h[i] * sign
+                if to_plane > 0.0:
+                    length = fmin(to_plane, length)
+    return sign * length
 
 
 # ---- the pair -----------------------------------------------------------------------------------------------
@@ -329,10 +331,10 @@ def spheres_on_segment(d1, p, z, h):
     """
     size, half = d1.shapes.size[1], d1.shapes.size[0][1]
     # the nearest feature, its axis k, the coordinates of the nearest points on the segment (x) and on an edge (e)
-    feature, k, x, best = nearest_end(p, h, size)
+    feature, k, x, squared_distance = nearest_end(p, h, size)
     e, corner = 0.0, 0
-    if not none_nearer(p, h, half, size, feature, k, x, best):
-        feature, k, x, e, corner = nearest_edge(d1, p, h, feature, k, x, best)
+    if not none_nearer(p, h, half, size, feature, k, x, squared_distance):
+        feature, k, x, e, corner = nearest_edge(d1, p, h, feature, k, x, squared_distance)
     travel = NO_SECOND  # extent from the first sphere to the second
     if feature == FACE:
         travel = extent_over_face(p, h, size, k, x)

@@ -64,8 +64,9 @@ def common_box(R, p, a, b):
 
 @kernel
 def fields_apart(m, d, g, h, limit, near):
-    """Returns the mask of worlds where the boxes of geoms g and h are disjoint, both along the axes of g.
+    """Returns the mask of worlds where the bounding box of geom g and a box around that of h are disjoint.
 
+    Both boxes are along the axes of g.
     limit, near: unused; the signature is that of `boxes_separate`.
     """
     R = d.geom_xmat[g]
@@ -106,7 +107,7 @@ def jets_at(m1, d1, x, exact):
     exact: 1 with a tolerance.   Writes: descent.trial, descent.jet.
     """
     eights(d1.descent.trial)[0:3] = x
-    # both write descent.jet, of B and of A
+    # descent.jet[0] <- field B, descent.jet[1] <- field A
     field_jets(m1, d1, side=0, exact=exact)
     field_jets(m1, d1, side=1, exact=exact)
     jet = eights(d1.descent.jet)

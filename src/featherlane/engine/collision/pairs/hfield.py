@@ -87,9 +87,10 @@ def reach_of_feet(m1, d1, field, rows, columns):
 
 @kernel
 def reaches_plane(d1, start, rise_x, rise_y):
-    """Returns whether the shape's bounding box reaches below the plane of a triangle.
+    """Returns whether the shape's bounding box reaches below the plane z = start_z + slope_x x + slope_y y.
 
-    start: a corner of the triangle; rise_x, rise_y: rise of the plane along one cell in x and y [m].
+    start: a corner of the triangle in this plane; x, y: offset from it; rise_x, rise_y: the plane's rise over the side
+    of a cell along x and y [m].
     """
     low, high, slack = d1.relief.low[0], d1.relief.high[0], ON_EDGE * d1.relief.cell[0]
     slope_x, slope_y = rise_x / d1.relief.cell[0], rise_y / d1.relief.cell[1]
@@ -101,26 +102,33 @@ def reaches_plane(d1, start, rise_x, rise_y):
 
 @kernel
 def collide_triangles(m1, d1, field, rows, columns):
-    """Adds the contacts of the shape and the triangles of these cells, which are (first, end) of rows and columns."""
+    """Adds the contacts of the shape and the triangles of these cells, which are (first, end) of rows and columns.
+
+    A triangle is skipped if it is below the shape's bounding box, or the box is above its plane.
+    """
     lowest = d1.relief.low[0][2]
     for r in range(rows[0], rows[1]):
         for c in range(columns[0], columns[1]):
+            # the heights of the cell's corners: the diagonal from start to end, and one more corner of each triangle
             start, end = sample_point(m1, d1, field, r, c), sample_height(m1, field, r + 1, c + 1)
             next_row, next_column = sample_height(m1, field, r + 1, c), sample_height(m1, field, r, c + 1)
             top = fmax(start[2], end)  # of the diagonal
+            # half 0 has the corner in the next row, half 1 the corner in the next column
             if fmax(top, next_row) >= lowest and reaches_plane(d1, start, end - next_row, next_row - start[2]):
-                collide_triangle(m1, d1, field, r, c, 0)
+                collide_triangle(m1, d1, field, r, c, half=0)
             if fmax(top, next_column) >= lowest and reaches_plane(d1, start, next_column - start[2], end - next_column):
-                collide_triangle(m1, d1, field, r, c, 1)
+                collide_triangle(m1, d1, field, r, c, half=1)
 
 
 @kernel
 def collide_outside(m1, d1, field):
-    """Adds the contacts of the shape and the walls and the bottom, and with the edges between them."""
+    """Adds the contacts of the shape with the walls, the bottom, and the edges between them (`outer_face`)."""
     for face in range(FACES + 1):
         collide_outer_face(m1, d1, field, face)
+    # the edges of the bottom, which is face FACES
     for wall in range(FACES):
         collide_outer_edge(m1, d1, field, wall, FACES)
+    # the vertical edges, between walls 0 and 1, across x, and walls 2 and 3, across y
     for wall in range(2):
         for other in range(2, FACES):
             collide_outer_edge(m1, d1, field, wall, other)
@@ -148,6 +156,9 @@ def is_off_field(m1, d1, field):
 def surface_contacts(m1, d1):
     """Computes the contacts of the height field and the shape in relief.*, in the frame of the field.
 
+    With relief.nearest = 1 only the nearest one is kept: each contact reduces shapes.limit to its distance.
+    Walls and bottom have contacts only if the shape's centre is beyond one of them, a spare contact only otherwise.
+
     Reads:  shapes.*, hfield_*, hull_*, relief.nearest.
     Writes: relief.*, manifold.full, shapes.limit.
     Scratch: shapes.*, convex.*, manifold.*, feature.*, clip.*, what `closest` writes.
@@ -166,7 +177,7 @@ def surface_contacts(m1, d1):
         if is_outside(m1, d1, field):
             collide_outside(m1, d1, field)
         if d1.relief.nearest[0] == 1:
-            # the limit is now the distance of the nearest triangle
+            # the limit is now the distance of the nearest triangle: fewer cells are within it
             set_extent(m1, d1)
             rows, columns = cells_under(m1, d1, field, 0.0)
         collide_ridges(m1, d1, field, rows, columns)

@@ -7,7 +7,7 @@ A shape in a pit may be in the ground, but the feet of its points on no triangle
 point in the ground below the plane of the triangle that the shape leaves by the shortest way.  If a ridge or a peak is
 in such a shape, but no point of the shape is in the ground, the spare contact is that of the deepest one.
 For a distance (relief.nearest = 1), only the nearest one is kept, and shapes.limit is reduced to its distance.
-d1 is the data of one world.
+d1 is the data of one world; dist, pos and n are the distance, the position and the normal of a contact.
 """
 
 from featherlane.engine.prelude import *
@@ -28,7 +28,7 @@ def store_contact(d1, k, dist, pos, n):
 
 @kernel
 def find_contact(d1, pos, n):
-    """Returns the contact with this position and this normal, -1 if there is none."""
+    """Returns the index of the contact with this position and this normal, -1 if there is none."""
     found = -1
     for k in range(d1.relief.count[0]):
         move, change = d1.relief.pos[k] - pos, d1.relief.normal[k] - n
@@ -50,31 +50,38 @@ def shallowest(d1):
 
 @kernel
 def add_contact(d1, dist, pos, n):
-    """Adds a contact at most shapes.limit away to relief.*, unless it is known with a smaller distance."""
+    """Adds a contact to relief.* if its distance is at most shapes.limit.
+
+    It replaces a duplicate, or the shallowest contact of a full list, if its distance is smaller.
+    With relief.nearest = 1, it replaces the only contact, and its distance becomes the limit.
+    """
     if dist <= d1.shapes.limit[0]:
         if d1.relief.nearest[0] == 1:
             d1.shapes.limit[0] = dist
             store_contact(d1, 0, dist, pos, n)
             d1.relief.count[0] = 1
         else:
-            known, k = find_contact(d1, pos, n), d1.relief.count[0]
-            if known < 0 and k < d1.nmanifold:
-                store_contact(d1, k, dist, pos, n)
-                d1.relief.count[0] = k + 1
+            replaced, count = find_contact(d1, pos, n), d1.relief.count[0]
+            if replaced < 0 and count < d1.nmanifold:
+                store_contact(d1, count, dist, pos, n)
+                d1.relief.count[0] = count + 1
             else:
-                # it takes the place of its duplicate, or of the shallowest contact
-                if known < 0:
+                if replaced < 0:
                     d1.manifold.full[0] = 1
-                    known = shallowest(d1)
-                if dist < d1.relief.dist[known]:
-                    store_contact(d1, known, dist, pos, n)
+                    replaced = shallowest(d1)
+                if dist < d1.relief.dist[replaced]:
+                    store_contact(d1, replaced, dist, pos, n)
 
 
 @kernel
 def keep_spare(d1, dist, pos, n, lowest):
-    """Keeps a point in the ground whose plane the shape leaves by the shortest way, -lowest; the deepest of several."""
-    best = d1.relief.spare_low[0]
-    if lowest > best or (lowest == best and dist < d1.relief.spare_dist[0]):
+    """Keeps the contact of a point in the ground as the spare contact, if it is better than the one kept before.
+
+    Better is the plane that the shape leaves by a shorter way, and the deeper one of two points below one plane.
+    lowest: height of the shape's lowest point over the plane [m]: the way is -lowest.
+    """
+    lowest_before = d1.relief.spare_low[0]
+    if lowest > lowest_before or (lowest == lowest_before and dist < d1.relief.spare_dist[0]):
         d1.relief.spare_low[0] = lowest
         d1.relief.spare_dist[0] = dist
         d1.relief.spare_pos[0] = pos
@@ -89,11 +96,13 @@ def middle_of_nearest(d1):
 
 @kernel
 def keep_ridge(d1):
-    """Keeps the nearest points of the shape and the ground below a ridge or a peak as a spare contact.
+    """Keeps the nearest points of the shape and the ground below a ridge or a peak as a spare contact, if they overlap.
 
-    These are in convex.*; the ground is the prism shapes.prism.  A shape is not pushed down through its bottom.
+    The nearest points are in convex.*; the ground is the prism shapes.prism.  A nearest point at the prism's bottom
+    would push the shape down through the field, and is not kept.
     """
     dist = d1.convex.dist[0]
+    # vertex 0 of the prism is at its bottom
     if dist < 0.0 and d1.convex.witness[0][2] - d1.shapes.prism[0][2] > SAME_PLACE:
         keep_spare(d1, dist, middle_of_nearest(d1), d1.convex.normal[0], OF_RIDGE)
 

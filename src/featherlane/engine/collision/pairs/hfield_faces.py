@@ -42,7 +42,10 @@ FACES = 4  # number of walls; face FACES is the bottom
 # ---- the walls and the bottom ----------------------------------------------------------------------------------------
 @kernel
 def outer_face(m1, field, face):
-    """Returns (point, normal) of a wall or of the bottom."""
+    """Returns (point, outward normal) of a wall or of the bottom.
+
+    face: 0 and 1 are the walls at the end of the axes +x and -x, 2 and 3 those of +y and -y; FACES is the bottom.
+    """
     axis, sign = face // 2, 1.0 - 2.0 * (face % 2)
     extent = m1.hfield_size[field][0] if axis == 0 else m1.hfield_size[field][1]
     if face == FACES:
@@ -68,10 +71,13 @@ def is_outside(m1, d1, field):
 
 @kernel
 def is_on_outer_face(m1, field, face, foot):
-    """Returns whether a point of the plane of a wall or of the bottom is on the field."""
+    """Returns whether a point of the plane of a wall or of the bottom is on the field's surface.
+
+    On a wall, the point is between the bottom and the height of the ground above it.
+    """
     half_x, half_y, base = m1.hfield_size[field][0], m1.hfield_size[field][1], m1.hfield_size[field][3]
-    slack_x, slack_y = (1.0 + ON_EDGE) * half_x, (1.0 + ON_EDGE) * half_y
-    inside = fabs(foot[0]) <= slack_x and fabs(foot[1]) <= slack_y
+    most_x, most_y = (1.0 + ON_EDGE) * half_x, (1.0 + ON_EDGE) * half_y
+    inside = fabs(foot[0]) <= most_x and fabs(foot[1]) <= most_y
     if face != FACES:
         inside = inside and foot[2] >= -base and foot[2] <= surface_height(m1, field, foot[0], foot[1])
     return inside
@@ -79,9 +85,9 @@ def is_on_outer_face(m1, field, face, foot):
 
 @kernel
 def is_below_surface(m1, field, q, slack):
-    """Returns whether a point is below the surface, or at most `slack` above it [m].
+    """Returns whether a point q between the walls is below the surface, or at most `slack` above it [m].
 
-    A point below the bottom is pushed up as well: only a shape whose centre is below it leaves there.
+    A point below the bottom counts as below the surface: only a shape whose centre is below the bottom leaves there.
     """
     half_x, half_y = m1.hfield_size[field][0], m1.hfield_size[field][1]
     inside = fabs(q[0]) <= half_x and fabs(q[1]) <= half_y
@@ -98,19 +104,21 @@ def is_above_triangle(a, b, c, n, q):
 
 
 @kernel
-def leaves_elsewhere(m1, d1, field, q, depth, most):
-    """Returns whether another face of the field is nearer to a point in the ground, and the shape less deep below it.
+def leaves_elsewhere(m1, d1, field, q, depth, shape_depth):
+    """Returns whether the shape leaves the ground through another face: its contact with the given face is dropped.
 
-    A point beyond a wall, or below the bottom, is not in the ground.
+    It does if the other face is nearer to a point in the ground, and the whole shape is less deep below its plane.
+    It also does if the point is beyond a wall, or below the bottom, that the shape's centre faces: it is not in the
+    ground.
 
     Args:
-        q: the point, below a face.
-        depth: its depth below a face [m].
-        most: depth of the whole shape below that face [m].
+        q: the point, in the ground below the given face.
+        depth: its depth below this face [m].
+        shape_depth: depth of the whole shape below this face [m].
     """
-    # another face of the same plane is nearer by rounding only
+    # limits of the other face's depths: those of another face of the same plane differ by rounding only
     near = (1.0 - SHALLOWER) * depth - 4.0 * rounding_of_heights(m1, field)
-    less = (1.0 - SHALLOWER) * most
+    shallow = (1.0 - SHALLOWER) * shape_depth
     leaves = False
     for face in range(FACES + 1 if is_outside(m1, d1, field) else 0):
         if faces_shape(m1, d1, field, face):
@@ -119,7 +127,8 @@ def leaves_elsewhere(m1, d1, field, q, depth, most):
             if below < 0.0:
                 leaves = True  # the point is not in the ground
             elif below < near and is_on_outer_face(m1, field, face, fma(below, n, q)):
-                leaves = leaves or -height_over(m1, d1, p, n) < less
+                leaves = leaves or -height_over(m1, d1, p, n) < shallow
+    # triangles whose plane is nearer than the given face are within `depth` of the point
     half_x, half_y = m1.hfield_size[field][0], m1.hfield_size[field][1]
     rows = cells_between(q[1] - depth, q[1] + depth, half_y, m1.hfield_nrow[field] - 1)
     columns = cells_between(q[0] - depth, q[0] + depth, half_x, m1.hfield_ncol[field] - 1)
@@ -130,7 +139,7 @@ def leaves_elsewhere(m1, d1, field, q, depth, most):
                 n, _ = normalize3(cross(b - a, corner - a))
                 below = dot(a - q, n)
                 if below >= 0.0 and below < near and is_above_triangle(a, b, corner, n, q):
-                    leaves = leaves or -height_over(m1, d1, a, n) < less
+                    leaves = leaves or -height_over(m1, d1, a, n) < shallow
     return leaves
 
 
@@ -167,7 +176,8 @@ def is_within_edge(m1, d1, field, opposite, corners, n, foot, q, slack):
     within = dot(cross(n, edge), foot - start) >= -slack * length
     if not within and has_sample(m1, field, opposite[0], opposite[1]) and dot(q - start, n) < 0.0:
         other = sample_point(m1, d1, field, opposite[0], opposite[1])
-        if other[2] + third[2] - start[2] - end[2] > rounding_of_heights(m1, field):
+        fold = other[2] + third[2] - start[2] - end[2]
+        if fold > rounding_of_heights(m1, field):  # the edge is a valley
             # the neighbour is (end, start, other), counterclockwise from above
             up = cross(start - end, other - end)
             within = dot(up, q - end) < 0.0 and turn(start, other, q) >= 0.0 and turn(other, end, q) >= 0.0
@@ -175,18 +185,19 @@ def is_within_edge(m1, d1, field, opposite, corners, n, foot, q, slack):
 
 
 @kernel
-def add_if_outermost(m1, d1, field, most, i):
-    """Adds contact point i of manifold.* unless the shape leaves the ground elsewhere.
+def add_unless_leaving_elsewhere(m1, d1, field, shape_depth, i):
+    """Adds contact point i of manifold.* unless the shape leaves the ground through another face.
 
     A shape whose core is in the air does not: the core is nearest to this face.
-    most: depth of the whole shape below the plane of the contact.
+    shape_depth: depth of the whole shape below the plane of the contact [m].
     """
     dist, pos, n = d1.manifold.dist[i], d1.manifold.pos[i], d1.manifold.normal[i]
     radius = core_radius(d1, side=1)
-    buried = False
+    leaves = False
+    # dist + radius: distance of the point of the core
     if dist + radius < 0.0:
-        buried = leaves_elsewhere(m1, d1, field, fma(0.5 * dist + radius, n, pos), -(dist + radius), most)
-    if not buried:
+        leaves = leaves_elsewhere(m1, d1, field, fma(0.5 * dist + radius, n, pos), -(dist + radius), shape_depth)
+    if not leaves:
         add_contact(d1, dist, pos, n)
 
 
@@ -218,7 +229,7 @@ def collide_triangle(m1, d1, field, r, c, half):
             inside = dot(q - a, n) < 0.0
             buried = inside and is_below_surface(m1, field, q, slack)
             if within and (buried or not inside):
-                add_if_outermost(m1, d1, field, -lowest, i)
+                add_unless_leaving_elsewhere(m1, d1, field, -lowest, i)
             if buried:
                 keep_spare(d1, dist, pos, n, lowest)
 
@@ -243,4 +254,4 @@ def collide_outer_face(m1, d1, field, face):
                 if within and dot(q - p, n) < 0.0:
                     within = is_below_surface(m1, field, q, rounding_of_heights(m1, field))
                 if within:
-                    add_if_outermost(m1, d1, field, -lowest, i)
+                    add_unless_leaving_elsewhere(m1, d1, field, -lowest, i)

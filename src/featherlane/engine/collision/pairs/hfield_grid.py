@@ -19,6 +19,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.collision.broad.heights import sample_before, sample_behind, sample_height
 
 FLAT = 2.0**-21  # four heights that are rounded to float32, with a factor of 2
+ALONG_ROW, ALONG_COLUMN, DIAGONAL = range(3)  # directions of edges
 
 
 @kernel
@@ -93,23 +94,23 @@ def across_triangle_edge(r, c, half, k):
 @kernel
 def edge_step(direction):
     """Returns (rows, columns) from the start to the end of an edge."""
-    return (0 if direction == 0 else 1), (0 if direction == 1 else 1)
+    return (0 if direction == ALONG_ROW else 1), (0 if direction == ALONG_COLUMN else 1)
 
 
 @kernel
-def opposite_step(direction, which):
+def opposite_step(direction, opposite):
     """Returns (rows, columns) from the start of an edge to its opposite 0 or 1."""
-    row, column = (0 if direction == 2 else 1), 1
-    if which == 1:
-        row = -1 if direction == 0 else 0 if direction == 1 else 1
-        column = -1 if direction == 1 else 0
+    row, column = (0 if direction == DIAGONAL else 1), 1
+    if opposite == 1:
+        row = -1 if direction == ALONG_ROW else 0 if direction == ALONG_COLUMN else 1
+        column = -1 if direction == ALONG_COLUMN else 0
     return row, column
 
 
 @kernel
-def has_opposite(m1, field, r, c, direction, which):
-    """Returns whether the edge has a triangle on this side."""
-    row, column = opposite_step(direction, which)
+def has_opposite(m1, field, r, c, direction, opposite):
+    """Returns whether the edge has a triangle on the side of its opposite 0 or 1."""
+    row, column = opposite_step(direction, opposite)
     return has_sample(m1, field, r + row, c + column)
 
 
@@ -149,9 +150,10 @@ def continues(m1, field, r, c, direction):
 
 @kernel
 def is_peak(m1, field, r, c):
-    """Returns whether the surface at a sample is below its neighbours' chords in all three directions of edges.
+    """Returns whether a sample is above the middle of its two neighbours in all three directions of edges.
 
-    Other samples cannot be touched alone: an edge or a triangle there is touched as well.
+    At the border, a direction with one neighbour only does not count.
+    Samples that are not peaks cannot be touched alone: an edge or a triangle there is touched as well.
     """
     height = sample_height(m1, field, r, c)
     rounding = rounding_of_heights(m1, field)
@@ -159,8 +161,10 @@ def is_peak(m1, field, r, c):
     for direction in range(3):
         rows, columns = edge_step(direction)
         if has_sample(m1, field, r - rows, c - columns) and has_sample(m1, field, r + rows, c + columns):
-            chord = sample_height(m1, field, r - rows, c - columns) + sample_height(m1, field, r + rows, c + columns)
-            peak = peak and chord - 2.0 * height < -rounding
+            neighbours = sample_height(m1, field, r - rows, c - columns) + sample_height(
+                m1, field, r + rows, c + columns
+            )
+            peak = peak and neighbours - 2.0 * height < -rounding
     return peak
 
 
@@ -178,14 +182,14 @@ def surface_height(m1, field, x, y):
     """Returns the height of the surface at (x, y), which is moved into the field if it is outside [m]."""
     half_x, half_y = m1.hfield_size[field][0], m1.hfield_size[field][1]
     ncell_x, ncell_y = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
-    # coordinates in cells
+    # coordinates in cells; below, u and v are those within the cell (r, c), from 0 to 1
     u = clip((x + half_x) / (2.0 * half_x) * ncell_x, 0.0, 1.0 * ncell_x)
     v = clip((y + half_y) / (2.0 * half_y) * ncell_y, 0.0, 1.0 * ncell_y)
     c, r = min(whole(floor(u)), ncell_x - 1), min(whole(floor(v)), ncell_y - 1)
     u, v = u - c, v - r
     start, end = sample_height(m1, field, r, c), sample_height(m1, field, r + 1, c + 1)
     height = start
-    if v >= u:
+    if v >= u:  # the triangle on the side of the larger row
         corner = sample_height(m1, field, r + 1, c)
         height = start + v * (corner - start) + u * (end - corner)
     else:

@@ -22,9 +22,9 @@ from featherlane.engine.collision.pairs.primitive import corner_height, half_axi
 
 @kernel
 def farthest_along(m1, d1, u):
-    """Returns the largest coordinate [m] of the convex shape along the unit vector u."""
+    """Returns the largest coordinate [m] of the convex shape along the unit vector u: max over its points of x . u."""
     R, size, kind = d1.shapes.mat[1], d1.shapes.size[1], d1.shapes.type[1]
-    extent = size[0]
+    extent = size[0]  # from the shape's centre: a sphere's radius
     if kind == CAPSULE:
         extent = fma(size[1], fabs(dot(R.columns[2], u)), size[0])
     elif kind != SPHERE:
@@ -52,16 +52,16 @@ def add_plane_point(d1, dist, pos, n):
 
 @kernel
 def add_box_corners(d1, p, n):
-    """Adds the corners of a box that are within the limit and not above the box's centre."""
+    """Adds the corners of a box that are within the limit over the plane, and not higher than the box's centre."""
     centre, R, size = d1.shapes.pos[1], d1.shapes.mat[1], d1.shapes.size[1]
-    height, h = dot(centre - p, n), half_axis_heights(R, size, n)
+    height, half_axis_height = dot(centre - p, n), half_axis_heights(R, size, n)
     for i in range(8):
-        # the signs -1 or 1 of bits 0, 1, 2 of i
-        x, y, z = 2.0 * (i & 1) - 1.0, 1.0 * (i & 2) - 1.0, 0.5 * (i & 4) - 1.0
-        lower = corner_height(x, y, z, h)
-        dist = height + lower
-        if dist <= d1.shapes.limit[0] and lower <= 0.0:
-            corner = R @ Vec3(x * size[0], y * size[1], z * size[2]) + centre
+        # the signs of the corner's coordinates: -1 or 1 for bits 0, 1, 2 of i
+        sx, sy, sz = 2.0 * (i & 1) - 1.0, 1.0 * (i & 2) - 1.0, 0.5 * (i & 4) - 1.0
+        above_centre = corner_height(sx, sy, sz, half_axis_height)
+        dist = height + above_centre
+        if dist <= d1.shapes.limit[0] and above_centre <= 0.0:
+            corner = R @ Vec3(sx * size[0], sy * size[1], sz * size[2]) + centre
             add_plane_point(d1, dist, fma(-0.5 * dist, n, corner), n)
 
 
@@ -69,6 +69,7 @@ def add_box_corners(d1, p, n):
 def add_cylinder_points(d1, p, n):
     """Adds up to four points of a cylinder, none if its lowest point is beyond the limit."""
     centre, size = d1.shapes.pos[1], d1.shapes.size[1]
+    # four pairs (distance, point), the lowest one first
     found = plane_cylinder(plain_dot3(centre - p, n), n, centre, d1.shapes.mat[1], size[0], size[1])
     lowest = found[0][0]
     for i in unrolled(range(4)):
@@ -79,7 +80,7 @@ def add_cylinder_points(d1, p, n):
 
 @stage
 def plane_points(m1, d1):
-    """Computes the contact points of the plane through shapes.pos[0] across the z axis of shapes.mat[0].
+    """Computes the contact points of the convex shape and the plane of shapes.*[0], whose normal is the z axis.
 
     Reads:  shapes.*, hull_*.   Writes: manifold.*.
     """
@@ -101,7 +102,7 @@ def plane_points(m1, d1):
         # a sphere has one end, a capsule two, first the one at the positive end of the axis
         half = size[1] if kind == CAPSULE else 0.0
         for end in range(2 if kind == CAPSULE else 1):
-            at = fma((1.0 - 2.0 * end) * half, d1.shapes.mat[1].columns[2], centre)
-            touch, dist, pos = plane_sphere(p, n, at, size[0], limit)
+            centre_of_end = fma((1.0 - 2.0 * end) * half, d1.shapes.mat[1].columns[2], centre)
+            touch, dist, pos = plane_sphere(p, n, centre_of_end, size[0], limit)
             if touch:
                 add_plane_point(d1, dist, pos, n)

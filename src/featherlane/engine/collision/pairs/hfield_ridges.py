@@ -12,7 +12,8 @@ direction is beyond the normal of a side by a few degrees, as while a box rocks 
 those of this side's plane.
 All points are in the frame of the field, which is the pose of the first shape.  relief.* has the contacts found.
 convex.* is the signed distance of a prism and the shape, its normal and nearest points.
-m1 and d1 are the model and the data of one world.
+m1 and d1 are the model and the data of one world; r and c are the row and the column of a sample: the peak, or the
+start of an edge.
 
 Imported kernels:
 
@@ -61,7 +62,11 @@ LONGEST = 64  # samples: a ridge is cut at multiples, because many folds that ar
 
 @kernel
 def set_prism(d1, top0, top1, bottom):
-    """Sets the first shape to the quadrilateral between a segment and its projection to the height `bottom`."""
+    """Sets the first shape to the vertical quadrilateral between a segment and its projection to the height `bottom`.
+
+    It is a prism whose vertices 3 to 5 are at the top, each above one of the vertices 0 to 2.
+    top0, top1: ends of the segment.
+    """
     d1.shapes.type[0] = PRISM
     d1.shapes.pos[0] = Vec3(0.0, 0.0, 0.0)
     d1.shapes.mat[0] = Mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
@@ -72,8 +77,9 @@ def set_prism(d1, top0, top1, bottom):
 
 @kernel
 def store_sphere(d1, p):
-    """Sets convex.* to the nearest points of a point and the sphere; returns whether they exist.
+    """Sets convex.* to the nearest points of the point p and the sphere; returns whether they have a normal.
 
+    They have none if p is the sphere's centre.
     Writes: convex.dist, convex.normal, convex.witness.
     """
     n, length = normalize3(d1.shapes.pos[1] - p)
@@ -87,18 +93,20 @@ def store_sphere(d1, p):
 
 @kernel
 def store_capsule(d1, start, end):
-    """Sets convex.* to the nearest points of a ridge and the capsule; returns whether they are those of its blade.
+    """Sets convex.* to the nearest points of the segment of a ridge and the capsule.
 
-    They are if the capsule's axis is not below the ridge there: the ground below it is then no nearer.
+    Returns whether they are also those of the ridge's blade, the ground below it.  They are if the capsule's axis is
+    not below the ridge there: no point of the blade is then nearer.
 
     Writes: convex.dist, convex.normal, convex.witness, facet.kind.
     """
     radius, half = d1.shapes.size[1][0], d1.shapes.size[1][1]
     middle, half_ridge = 0.5 * (start + end), 0.5 * (end - start)
     centre, half_axis = d1.shapes.pos[1], half * d1.shapes.mat[1].columns[2]
-    _, t, x, _, _ = capsule_segments(middle, half_ridge, centre, half_axis)
-    p = fma(t, half_ridge, middle)
-    n, length = normalize3(fma(x, half_axis, centre) - p)
+    # coordinates from -1 to 1 of the nearest points
+    _, on_ridge, on_axis, _, _ = capsule_segments(middle, half_ridge, centre, half_axis)
+    p = fma(on_ridge, half_ridge, middle)
+    n, length = normalize3(fma(on_axis, half_axis, centre) - p)
     d1.convex.dist[0] = length - radius
     d1.convex.normal[0] = n
     d1.convex.witness[0] = p
@@ -109,12 +117,13 @@ def store_capsule(d1, start, end):
 
 # ---- ridges ----------------------------------------------------------------------------------------------------------
 @kernel
-def side_of_ridge(m1, d1, field, r, c, direction, which, along):
-    """Returns the unit vector from a ridge down one of its sides, across its direction `along`.
+def side_of_ridge(m1, d1, field, r, c, direction, opposite, along):
+    """Returns the unit vector from a ridge down one of its sides, orthogonal to the ridge.
 
-    The side of an edge of the border is vertical.
+    The outer side of an edge of the border is vertical.
+    opposite: 0 or 1, the side of this opposite of the edge (`hfield_grid`).  along: unit vector of the ridge.
     """
-    row, column = opposite_step(direction, which)
+    row, column = opposite_step(direction, opposite)
     side = Vec3(0.0, 0.0, -1.0)
     if has_sample(m1, field, r + row, c + column):
         side = sample_point(m1, d1, field, r + row, c + column) - sample_point(m1, d1, field, r, c)
@@ -123,12 +132,14 @@ def side_of_ridge(m1, d1, field, r, c, direction, which, along):
 
 @kernel
 def is_reached(m1, d1, p, side0, side1, along):
-    """Returns whether the shape is within the limit of a ridge's two sides, and of the plane between them.
+    """Returns whether the shape may be within the limit of a ridge: False only if it is farther away.
 
-    The distance from the ridge is at least the height over each plane through the ridge that is above both sides.
+    Its distance from the ridge is at least its height over each plane through the ridge that is above both sides.
+    Three such planes are tested: those of both sides, and the one between them.
     p, along: a point of the ridge and its direction; side0, side1: unit vectors down the sides.
     """
     n0, n1 = cross(along, side0), cross(along, side1)
+    # outward: the other side is below the plane
     n0, n1 = (n0 if dot(n0, side1) <= 0.0 else -n0), (n1 if dot(n1, side0) <= 0.0 else -n1)
     between, _ = normalize3(n0 + n1)
     limit = d1.shapes.limit[0]
@@ -139,13 +150,16 @@ def is_reached(m1, d1, p, side0, side1, along):
 
 
 @kernel
-def add_overlap(m1, d1, start, end, along, limit_normal):
+def add_overlap(m1, d1, start, end, along, replaced):
     """Adds the contact points of a ridge and the shape, whose nearest points are in convex.*.
+
+    They are the ends of the overlap of the features of both, and the nearest points if these are nearer.
 
     Args:
         start, end: the ridge.
         along: its unit vector.
-        limit_normal: 1 if convex.normal was replaced by the normal of a side.
+        replaced: 1 if convex.normal was replaced by the normal of a side; the distance of the nearest points is then
+            not along it, and they are used only without an overlap.
     """
     set_contact_axes(d1)
     d1.clip.count[0] = 0
@@ -155,9 +169,9 @@ def add_overlap(m1, d1, start, end, along, limit_normal):
     # the nearest point is on the ridge, and not at an end where only the next edge is touched
     offset = d1.convex.witness[0] - start
     along_ridge = clip(dot(offset, along), 0.0, norm3(end - start))
-    off = offset - along_ridge * along
-    on_ridge = dot(off, off) < AT_END * AT_END and fabs(dot(d1.convex.normal[0], along)) < ACROSS
-    if on_ridge and (d1.convex.dist[0] < least - EQUAL if limit_normal == 0 else least >= FAR):
+    from_ridge = offset - along_ridge * along
+    on_ridge = dot(from_ridge, from_ridge) < AT_END * AT_END and fabs(dot(d1.convex.normal[0], along)) < ACROSS
+    if on_ridge and (d1.convex.dist[0] < least - EQUAL if replaced == 0 else least >= FAR):
         add_nearest(d1)
     store_candidates(d1, move_selected_first(d1))
     for i in range(d1.manifold.count[0]):
@@ -165,14 +179,15 @@ def add_overlap(m1, d1, start, end, along, limit_normal):
 
 
 @kernel
-def turn_between_sides(d1, along, side0, side1):
-    """Returns whether convex.normal is between the normals of a ridge's sides, or beyond one by a few degrees.
+def limit_normal_to_sides(d1, along, side0, side1):
+    """Returns (accepted, replaced), 1 or 0: whether a ridge can touch along convex.normal, and whether it was changed.
 
-    In the latter case convex.normal is set to the normal of this side.
-    Returns (accepted, replaced): bools as 1 and 0.
+    A normal between the normals of both sides is accepted.  A normal that is beyond one of them by a few degrees (EDGE)
+    is accepted, too, and convex.normal becomes that of the side.
+    side0, side1: unit vectors from the ridge down its sides, orthogonal to the unit vector `along` of the ridge.
     """
     n = d1.convex.normal[0]
-    accepted, replaced = (1 if fabs(dot(n, along)) <= EDGE else 0), 0
+    accepted, replaced = (1 if fabs(dot(n, along)) <= EDGE else 0), 0  # the normal is almost orthogonal to the ridge
     for side in (side0, side1):
         beyond = dot(n, side)  # sine of the angle beyond the side's normal
         if beyond > EDGE:
@@ -186,7 +201,9 @@ def turn_between_sides(d1, along, side0, side1):
 
 @stage
 def collide_ridge(m1, d1, field, r, c, direction, count):
-    """Adds the contacts of the shape and a ridge of `count` edges from a sample to relief.*.
+    """Adds the contacts of the shape and a ridge to relief.*: `count` edges from sample (r, c) along a direction.
+
+    The nearest points of a sphere, and mostly those of a capsule, have a closed form; else `closest` searches them.
 
     Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, manifold.full, shapes.limit.
     Scratch: convex.*, feature.*, clip.*, manifold.*, shapes.*, what `closest` writes.
@@ -194,11 +211,12 @@ def collide_ridge(m1, d1, field, r, c, direction, count):
     rows, columns = edge_step(direction)
     start, end = sample_point(m1, d1, field, r, c), sample_point(m1, d1, field, r + count * rows, c + count * columns)
     along, length = normalize3(end - start)
-    meets, known = True, False  # known: convex.* is computed in closed form
+    meets, known = True, False  # whether the ridge may be within the limit; whether convex.* is known in closed form
     if d1.shapes.type[1] == CAPSULE:
         known = store_capsule(d1, start, end)
         meets = not known or d1.convex.dist[0] <= d1.shapes.limit[0]
     elif d1.shapes.type[1] == SPHERE:
+        # coordinate of the centre along the ridge [m]; beyond the ends, the next edge or a peak is nearer
         t = dot(d1.shapes.pos[1] - start, along)
         meets = t > 0.0 and t < length and store_sphere(d1, fma(t, along, start))
         meets = meets and d1.convex.dist[0] <= d1.shapes.limit[0]
@@ -214,7 +232,7 @@ def collide_ridge(m1, d1, field, r, c, direction, count):
             if not known:
                 closest(m1, d1)
             if d1.convex.dist[0] <= d1.shapes.limit[0]:
-                accepted, replaced = turn_between_sides(d1, along, side0, side1)
+                accepted, replaced = limit_normal_to_sides(d1, along, side0, side1)
                 if accepted == 1:
                     add_overlap(m1, d1, start, end, along, replaced)
                 else:
@@ -223,7 +241,10 @@ def collide_ridge(m1, d1, field, r, c, direction, count):
 
 @kernel
 def may_touch(d1, start, end):
-    """Returns whether an edge meets the shape's bounding box relief.low, relief.high, or passes above it."""
+    """Returns whether the bounding box of an edge meets the shape's box relief.low, relief.high, or is above it.
+
+    start, end: ends of the edge; x and y do not decrease from start to end.
+    """
     low, high = d1.relief.low[0], d1.relief.high[0]
     return (
         (start[2] >= low[2] or end[2] >= low[2])
@@ -236,33 +257,38 @@ def may_touch(d1, start, end):
 
 @kernel
 def joins_next(m1, field, r, c, direction):
-    """Returns whether an edge and the next one along its direction are parts of one straight ridge."""
+    """Returns whether the edge from sample (r, c) and the next one along its direction are parts of one straight ridge.
+
+    Both edges must exist.  A ridge ends at every LONGEST-th sample.
+    """
     step_r, step_c = edge_step(direction)
     index = (c if direction == 0 else r) + 1  # of the sample between them
     joined = index % LONGEST != 0
-    for sign in (0, 2):
-        joined = joined and has_sample(m1, field, r + sign * step_r, c + sign * step_c)
+    # the outer ends of the two edges
+    for steps in (0, 2):
+        joined = joined and has_sample(m1, field, r + steps * step_r, c + steps * step_c)
     return joined and continues(m1, field, r, c, direction)
 
 
 @kernel
 def collide_edge(m1, d1, field, start, r, c, direction, rows, columns):
-    """Adds the contacts of the ridge of which an edge is the first that may touch the shape; other edges have none.
+    """Adds the contacts of the shape and the whole ridge that an edge belongs to, once for all edges of the ridge.
 
-    The edge may touch the shape, and is a ridge.
-    The whole ridge is one: its contacts do not depend on the part of it that is under the shape.
-    start: the point of the first sample.
+    A ridge is a straight run of edges.  The edge from sample (r, c) is part of one and may touch the shape.  Only the
+    first such edge of the ridge under the shape adds the contacts.  These do not depend on the part of the ridge that
+    is under the shape.
+    start: the point of sample (r, c).   direction: 0, 1 or 2, the direction of the edge (`edge_step`).
     rows, columns: (first, last) samples of the field under the shape.
     """
     step_r, step_c = edge_step(direction)
-    first = True
+    first = True  # whether no edge before this one belongs to the ridge and may touch the shape
     if r - step_r >= rows[0] and c - step_c >= columns[0]:
         first = not (
             may_touch(d1, sample_point(m1, d1, field, r - step_r, c - step_c), start)
             and joins_next(m1, field, r - step_r, c - step_c, direction)
         )
     if first:
-        before, count = 0, 1
+        before, count = 0, 1  # edges of the ridge before this one, and from this one on
         while joins_next(m1, field, r - (before + 1) * step_r, c - (before + 1) * step_c, direction):
             before += 1
         while joins_next(m1, field, r + (count - 1) * step_r, c + (count - 1) * step_c, direction):
@@ -273,7 +299,10 @@ def collide_edge(m1, d1, field, start, r, c, direction, rows, columns):
 # ---- peaks -----------------------------------------------------------------------------------------------------------
 @kernel
 def touches_peak(m1, d1, field, r, c, p, n):
-    """Returns whether no neighbour of a sample is higher than the sample along n; at the border, nor is the ground."""
+    """Returns whether no neighbour of the peak p at sample (r, c), nor the ground below it, is higher along n.
+
+    A normal n that points down is refused: the ground below the peak would be higher along it.
+    """
     touches = n[2] >= 0.0
     for direction in range(3):
         rows, columns = edge_step(direction)
@@ -362,6 +391,6 @@ def collide_ridges(m1, d1, field, rows, columns):
                 inside = inside and may_touch(d1, start, sample_point(m1, d1, field, r + step_r, c + step_c))
                 if inside and is_ridge(m1, field, r, c, direction):
                     collide_edge(m1, d1, field, start, r, c, direction, rows, columns)
-            # may_touch: the sample as an edge of length 0
+            # the sample is tested as an edge of length 0
             if may_touch(d1, start, start) and is_peak(m1, field, r, c):
                 collide_peak(m1, d1, field, r, c)

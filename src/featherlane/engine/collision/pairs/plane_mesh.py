@@ -31,17 +31,17 @@ TIE = 1e-12  # m heights that differ by less may be equal up to rounding
 
 
 @kernel
-def climb_to_lowest(m1, start, n, down, vertex):
+def climb_to_lowest(m1, start, count, down, vertex):
     """Returns (vertex, advantage): a lowest vertex, found by climbing, and its depth below its neighbours [m].
 
     Args:
-        start, n: first vertex of the hull in hull_vert, and number of its vertices.
+        start, count: first vertex of the hull in hull_vert, and number of its vertices.
         down: unit vector in the mesh's frame; a vertex is lower if it is farther along `down`.
         vertex: where the search starts; like the result, counted from the hull's first vertex.
     """
     best = dot(m1.hull_vert[start + vertex], down)
     advantage = 0.0
-    for _ in range(n):
+    for _ in range(count):
         hull_vertex = start + vertex
         previous = vertex
         # starts 1 m above the vertex, which limits the advantage to 1 m
@@ -62,18 +62,19 @@ def climb_to_lowest(m1, start, n, down, vertex):
 def lowest_vertex(m1, mesh, down):
     """Returns the first of the hull's lowest vertices along `down`; for a large hull, the one found by climbing."""
     vertex = 0
-    start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
-    if n > CLIMB:
+    start, count = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
+    if count > CLIMB:
         # hull_start: the vertex that is farthest along a direction near `down`
-        vertex, advantage = climb_to_lowest(m1, start, n, down, m1.hull_start[m1.hull_startadr[mesh] + cell_of(down)])
+        hint = m1.hull_start[m1.hull_startadr[mesh] + cell_of(down)]
+        vertex, advantage = climb_to_lowest(m1, start, count, down, hint)
         # of equally low vertices, MuJoCo's is the one that climbing finds from the first vertex; if the first vertex is
         # no corner of the hull, it has no edges, and climbing cannot start there
         if advantage < TIE and m1.hull_edgenum[start] > 0:
-            vertex = climb(m1, start, n, down, vertex=0)
+            vertex = climb(m1, start, count, down, vertex=0)
     else:
         # unfused, so that equally low vertices compare as in MuJoCo
         best = plain_dot3(m1.hull_vert[start], down)
-        for i in range(1, n):
+        for i in range(1, count):
             depth = plain_dot3(m1.hull_vert[start + i], down)
             if depth > best:
                 vertex, best = i, depth
@@ -133,7 +134,7 @@ def spread_corners(m1, start, face, corner0, n):
     """
     p, q = face_corner(m1, start, face, corner0, 0), face_corner(m1, start, face, corner0, 1)
     r, s = face_corner(m1, start, face, corner0, 2), face_corner(m1, start, face, corner0, 3)
-    at_q, at_r, at_s = 1, 2, 3
+    at_q, at_r, at_s = 1, 2, 3  # numbers of these corners, counted from corner0
     most = area2(p, q, r, s)
     for _ in range(n):
         k = next_corner(at_s, n)

@@ -68,12 +68,12 @@ def plane_box_points(m, d, g, h, near, limit):
     corners = plane_box(height, half_axis_height, limit)  # indices 0..7, -1: none
     for i in range(4):
         corner = corners[i]
-        # corner = 4 z + 2 y + x is a value, so its bits x, y, z are found by comparison
-        z = corner >= 4.0
-        rest = where(z, corner - 4.0, corner)
-        y = rest >= 2.0
-        x = where(y, rest - 2.0, rest) >= 1.0
-        sx, sy, sz = where(x, 1.0, -1.0), where(y, 1.0, -1.0), where(z, 1.0, -1.0)
+        # the index 4 z_bit + 2 y_bit + x_bit is a value, so its bits are found by comparison; signs of the coordinates
+        z_bit = corner >= 4.0
+        rest = where(z_bit, corner - 4.0, corner)
+        y_bit = rest >= 2.0
+        x_bit = where(y_bit, rest - 2.0, rest) >= 1.0
+        sx, sy, sz = where(x_bit, 1.0, -1.0), where(y_bit, 1.0, -1.0), where(z_bit, 1.0, -1.0)
         dist = height + corner_height(sx, sy, sz, half_axis_height)
         pos = fma(sx * size[0], u, c)
         pos = fma(sy * size[1], v, pos)

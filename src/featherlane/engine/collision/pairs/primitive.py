@@ -3,7 +3,7 @@
 A contact point lies halfway between the two surfaces; its normal points from the first shape to the second; its
 distance is negative where they overlap.  `margin` is the maximum distance of a contact point; in worlds without a
 contact the point is undefined.  A shape is given by its centre c, the z axis of its frame (a plane's normal n, a
-capsule's axis) and sizes, such as its radius r.
+capsule's axis) and sizes, such as its radius r; c1, z1, r1 are those of the first shape, c2, z2, r2 of the second.
 Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; each function names its counterpart.
 """
 
@@ -58,9 +58,9 @@ def plane_box(height, h, margin):
     first, second, third, fourth = -1.0, -1.0, -1.0, -1.0
     count = 0.0  # touching corners so far
     for i in range(8):
-        # the signs -1 or 1 of bits 0, 1, 2 of i
-        lower = corner_height(2.0 * (i & 1) - 1.0, 1.0 * (i & 2) - 1.0, 0.5 * (i & 4) - 1.0, h)
-        touch = (height + lower <= margin) & (lower <= 0.0)
+        # the signs -1 or 1 of bits 0, 1, 2 of i; rise: height of the corner over the box's centre
+        rise = corner_height(2.0 * (i & 1) - 1.0, 1.0 * (i & 2) - 1.0, 0.5 * (i & 4) - 1.0, h)
+        touch = (height + rise <= margin) & (rise <= 0.0)
         first = where(touch & (count == 0.0), i, first)
         second = where(touch & (count == 1.0), i, second)
         third = where(touch & (count == 2.0), i, third)
@@ -82,6 +82,8 @@ def sphere_sphere(c1, z1, r1, c2, z2, r2, margin):
     reach = margin + r1 + r2
     touch = (dot(offset, offset) <= reach * reach) & (reach >= 0.0)
     n, length = normalize3(offset)
+    # centres coincide if their distance is within the rounding of their coordinates.  The sum of coordinates is only
+    # computed if some centres are close, which is rare
     close = length < CLOSE * (r1 + r2)
     if any_(close):
         coinciding = SINGLE if single_precision(length) else DOUBLE

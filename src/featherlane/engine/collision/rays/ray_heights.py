@@ -143,10 +143,10 @@ def meet_wall(m1, d1, field, p, v, side, across):
         z = fma(x, v[2], p[2])
         if (x >= 0.0) & (fabs(y) <= along) & (z >= 0.0) & (z <= top):
             # from metres to samples; the wall's top is linear between two samples
-            y = (y + along) * (n - 1) / (2.0 * along)
-            sample = clamped_floor(y, n - 1)
+            position = (y + along) * (n - 1) / (2.0 * along)
+            sample = clamped_floor(position, n - 1)
             adr = m1.hfield_adr[field] + start + sample * stride
-            fraction = y - sample
+            fraction = position - sample
             if z < top * (m1.hfield_data[adr] * (1.0 - fraction) + m1.hfield_data[adr + stride] * fraction):
                 if across:
                     store_nearer(d1, x, (0.0, side, 0.0))

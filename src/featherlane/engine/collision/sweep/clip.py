@@ -86,12 +86,13 @@ def store_corners(d1, polygon, count, side, point, normal, along):
     shift_of_other = (2.0 * side - 1.0) * shift_of_first
     for i in range(count):
         own_point = polygon_corner(d1, polygon, i)
-        # the corner's projection on the plane, and the foot of this projection on the polygon's plane
+        # the other shape's point is the corner's projection on the plane; this shape's point is the projection of that
+        # point, back along `along`, on the polygon's plane
         height = dot(own_point - point, normal)
         other_point = fma(-height, normal, own_point)
         own_point = fma(height * dot(normal, along), along, other_point)
-        # each shape's points are shifted, the other shape's by the opposite.  A capsule's line was moved by half of the
-        # limit along the normal (`load_polygon`): it is moved back instead
+        # both are shifted, in opposite directions.  A capsule's line was moved by half of the limit along the normal
+        # (`load_polygon`): it is moved back instead
         if d1.shapes.type[side] == CAPSULE:
             own_point = Vec3(own_point.x, own_point.y, own_point.z + (2.0 * side - 1.0) * half_limit)
         else:

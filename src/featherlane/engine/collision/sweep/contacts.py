@@ -140,7 +140,10 @@ def load_motion(d, side, lane):
 
 @kernel
 def sweep_world(m, d, geom1, geom2, first, lane):
-    """Replaces the contacts of one world in the pair's slots by those at impact, if a visible one exists."""
+    """Replaces the contacts of one world in the pair's slots by those at impact, if one of these is not hidden.
+
+    A contact is hidden if another geom is in the way (`is_hidden`).
+    """
     load_shape(m, d, 0, geom1, lane)
     load_shape(m, d, 1, geom2, lane)
     load_motion(d, 0, lane)

@@ -165,12 +165,12 @@ def keep_farthest_two(d1, polygon, count):
 
 
 @kernel
-def doubled_area(d1, polygon, i, j, k, m):
-    """Returns the doubled area of a quadrilateral p, q, r, s: corners i, j, k, m of a polygon.
+def doubled_area(d1, polygon, i0, i1, i2, i3):
+    """Returns the doubled area of a quadrilateral p, q, r, s: corners i0 to i3 of a polygon.
 
     It is the length of the sum of its triangles' normals, (s - p) x (q - s) + (r - q) x (p - r).
     """
-    p, q, r, s = tuple(polygon_corner(d1, polygon, corner) for corner in (i, j, k, m))
+    p, q, r, s = tuple(polygon_corner(d1, polygon, corner) for corner in (i0, i1, i2, i3))
     return norm3(cross(s - p, q - s) + cross(r - q, p - r))
 
 
@@ -178,7 +178,8 @@ def doubled_area(d1, polygon, i, j, k, m):
 def keep_quadrilateral(d1, polygon, count):
     """Moves the four corners of a quadrilateral of nearly largest area to the front of the polygon; returns 4.
 
-    For each first corner i0, the corners i3, i2 and i1 advance as long as this enlarges the area (rotating calipers).
+    For each first corner i0, i3 advances as long as this enlarges the area, and after each step of i3, i2 does so, then
+    i1 (rotating calipers).   best0 to best3: the corners of the largest area so far.
     """
     i1, i2, i3 = 1, 2, 3
     best0, best1, best2, best3 = 0, 1, 2, 3

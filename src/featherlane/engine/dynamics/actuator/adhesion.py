@@ -28,7 +28,10 @@ def joins_moving(m, b1, b2):
 
 @kernel
 def _add_contact_force(m, d, x, start, b, k, force, mask):
-    """x[start + i] += J^T of a force at the contact of slot k on body b, in worlds of the mask; i is a DoF."""
+    """Adds J^T of a force at contact k on body b to x, in worlds of the mask.
+
+    x[start + i] belongs to DoF i;  force: in world axes [N].
+    """
     i = m.body_lastdof[b]
     if i >= 0:
         wrench = point_wrench(d, force, moment=zeros(3), point=d.con_pos[k], root=m.body_rootid[b])
@@ -40,11 +43,11 @@ def _add_contact_force(m, d, x, start, b, k, force, mask):
 
 @kernel
 def add_pull(m, d, x, start, k, strength, mask):
-    """x += J^T of the pull of contact k in worlds of the mask: each body is pulled towards the other.
+    """Adds J^T of the pull of contact k to x in worlds of the mask: each body is pulled towards the other.
 
-    The force acts along the normal on body 1, and against it on body 2.
-
-    x[start + i] belongs to DoF i;  strength: force along the normal, the first row of the contact's frame [N].
+    The normal, the first row of the contact's frame, points from body 1 to body 2: the force acts along it on body 1,
+    and against it on body 2.
+    x[start + i] belongs to DoF i;  strength: magnitude of the force [N].
     """
     c = d.contact[k]
     pull = strength * c.frame.rows[0]

@@ -83,14 +83,14 @@ def inputs(m, d, i):
     Bits 0 to 3 of ctrlspec select the present ones (INPUT_POS, INPUT_VEL, INPUT_FF, INPUT_VOLTAGE); these are stored
     one after the other from ctrladr on.
     """
-    spec, position = m.actuator_ctrlspec[i], m.actuator_ctrladr[i]
-    # addresses in actuator_input
-    velocity = position + (spec & 1)
-    feedforward = velocity + ((spec >> 1) & 1)
-    voltage = feedforward + ((spec >> 2) & 1)
+    spec, position_adr = m.actuator_ctrlspec[i], m.actuator_ctrladr[i]
+    # each address in actuator_input follows the previous one if that control is present
+    velocity_adr = position_adr + (spec & 1)
+    feedforward_adr = velocity_adr + ((spec >> 1) & 1)
+    voltage_adr = feedforward_adr + ((spec >> 2) & 1)
     return (
-        d.actuator_input[position] if spec & 1 else 0.0,
-        d.actuator_input[velocity] if (spec >> 1) & 1 else 0.0,
-        d.actuator_input[feedforward] if (spec >> 2) & 1 else 0.0,
-        d.actuator_input[voltage] if (spec >> 3) & 1 else 0.0,
+        d.actuator_input[position_adr] if spec & 1 else 0.0,
+        d.actuator_input[velocity_adr] if (spec >> 1) & 1 else 0.0,
+        d.actuator_input[feedforward_adr] if (spec >> 2) & 1 else 0.0,
+        d.actuator_input[voltage_adr] if (spec >> 3) & 1 else 0.0,
     )

@@ -18,11 +18,11 @@ def is_angle_servo(m, i):
     A position servo has a fixed gain and an affine bias, or is a pid.
     """
     actuator = m.actuator[i]
-    kind = actuator.gaintype
+    gain = actuator.gaintype
     # dyntype up to DYN_INTEGRATOR: no activation, or one that is the setpoint; other activations follow it with a lag
     is_servo = (
-        kind == GAIN_FIXED and actuator.biastype == BIAS_AFFINE and actuator.dyntype <= DYN_INTEGRATOR
-    ) or kind == GAIN_PID
+        gain == GAIN_FIXED and actuator.biastype == BIAS_AFFINE and actuator.dyntype <= DYN_INTEGRATOR
+    ) or gain == GAIN_PID
     if not is_servo:
         return False
     if drives_joint(m, i):
@@ -72,15 +72,15 @@ def limit_slew(m, d, i, a, rate):
     Reads:  actuator_input, act.   Writes: act_dot[a], actuator_input.
     """
     h = timestep(m)
-    u, before = m.actuator_ctrladr[i], d.act[a]
-    setpoint = d.actuator_input[u]
+    control, before = m.actuator_ctrladr[i], d.act[a]
+    setpoint = d.actuator_input[control]
     # only a pid can have an angle as its setpoint here
     if m.actuator_gaintype[i] == GAIN_PID:
         setpoint = nearest_setpoint(m, d, i, setpoint, before)
     max_change = rate * h
     limited = where(rate > 0.0, clip(setpoint, before - max_change, before + max_change), setpoint)
     d.act_dot[a] = (limited - before) / h
-    d.actuator_input[u] = limited
+    d.actuator_input[control] = limited
 
 
 @kernel

@@ -41,15 +41,16 @@ def coriolis_matrix(m, d, jr):
         jr.jac_crb_rate[i] = inertia_rate(d.cinert[i], d.cvel[i])
     # children before their parents
     for i in range(m.nbody - 1, 0, -1):
-        I, p = jr.jac_crb[i], m.body_parentid[i]
-        if p > 0:  # the world has no DoFs
-            jr.jac_crb[p] += I
-            jr.jac_crb_rate[p] += jr.jac_crb_rate[i]
+        I, parent = jr.jac_crb[i], m.body_parentid[i]
+        if parent > 0:  # the world has no DoFs
+            jr.jac_crb[parent] += I
+            jr.jac_crb_rate[parent] += jr.jac_crb_rate[i]
         for k in body_dofs(m, i):
             S_k = d.cdof[k]
+            # f = I dS_k/dt + B S_k; jac_crb_rate contains 2 B
             f = fma(0.5, velocity_force(jr.jac_crb_rate[i], S_k.angular), I @ axis_rate(m, d, k))
             IS = I @ S_k
-            BtS = 0.5 * transposed_velocity_force(jr.jac_crb_rate[i], S_k)
+            BtS = 0.5 * transposed_velocity_force(jr.jac_crb_rate[i], S_k)  # B^T S_k has only an angular part
             j = m.dof_parentid[k]
             while j >= 0:
                 S_j = d.cdof[j]

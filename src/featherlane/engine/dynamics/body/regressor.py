@@ -51,6 +51,7 @@ def _given_acceleration(m, d, jr, body):
 def torque_regressor(m, d, jr, body):
     """Computes the derivative of inverse dynamics by the ten inertial parameters of a body, for each DoF.
 
+    For each DoF that moves the body, these are the factors of J, h and the mass in the module's last formula.
     Source: Atkeson, An, Hollerbach 1986.
     Reads:  qvel, cdof, cdof_dot, cvel, xpos, xmat, subtree_com, opt_gravity, jac_qacc.
     Writes: jac_regressor (jac_nv, 10) [s^-2, m s^-2, m^2 s^-2].   Frame: of the body.   Cost: O(nv).
@@ -66,18 +67,19 @@ def torque_regressor(m, d, jr, body):
     while dof >= 0:
         S = motion_at(m, d, d.cdof[dof], m.dof_bodyid[dof], origin)
         s, t = R.T @ S.angular, R.T @ S.linear
-        p = cross(s, w)
-        h = cross(c, s) + cross(t, a) + cross(w, cross(w, t))
+        sw = cross(s, w)
+        by_h = cross(c, s) + cross(t, a) + cross(w, cross(w, t))
+        # an entry off the diagonal of J occurs twice in s . J a + (s x w) . J w
         jr.jac_regressor[dof] = Inertia(
-            fma(s.x, a.x, p.x * w.x),
-            fma(s.y, a.y, p.y * w.y),
-            fma(s.z, a.z, p.z * w.z),
-            fma(s.x, a.y, s.y * a.x) + fma(p.x, w.y, p.y * w.x),
-            fma(s.x, a.z, s.z * a.x) + fma(p.x, w.z, p.z * w.x),
-            fma(s.y, a.z, s.z * a.y) + fma(p.y, w.z, p.z * w.y),
-            h.x,
-            h.y,
-            h.z,
+            fma(s.x, a.x, sw.x * w.x),
+            fma(s.y, a.y, sw.y * w.y),
+            fma(s.z, a.z, sw.z * w.z),
+            fma(s.x, a.y, s.y * a.x) + fma(sw.x, w.y, sw.y * w.x),
+            fma(s.x, a.z, s.z * a.x) + fma(sw.x, w.z, sw.z * w.x),
+            fma(s.y, a.z, s.z * a.y) + fma(sw.y, w.z, sw.z * w.y),
+            by_h.x,
+            by_h.y,
+            by_h.z,
             dot(t, c),
         )
         dof = m.dof_parentid[dof]

@@ -113,9 +113,9 @@ def _add_dof(m, d, k, I, i, s):
     Reads: cdof_rate (w) and crb_rate[i] (B^c), which `add_bias_derivative` computes before.
     """
     S_k, w_k = d.cdof[k], d.cdof_rate[k]
-    f = I @ w_k + velocity_force(d.crb_rate[i], S_k.angular)
+    f = I @ w_k + velocity_force(d.crb_rate[i], S_k.angular)  # I w_k + B S_k
     IS = I @ S_k
-    BtS = transposed_velocity_force(d.crb_rate[i], S_k)
+    BtS = transposed_velocity_force(d.crb_rate[i], S_k)  # B^T S_k has only an angular part
     # row k of qDeriv starts with the ancestors of k; D_diag is the index of the diagonal in the row
     row, nancestors = m.D_rowadr[k], m.D_diag[k]
     for c in range(nancestors):
@@ -141,14 +141,14 @@ def add_bias_derivative(m, d, s):
     # from the leaves to the root: crb_rate[i] is complete when body i is reached
     for i in range(m.nbody - 1, 0, -1):
         body = m.body[i]
-        p, first = body.parentid, body.dofadr
+        parent, first = body.parentid, body.dofadr
         # a leaf's composite inertia is its own; crb may not contain it
         I = d.crb[i] if body.lastchild > 0 else d.cinert[i]
         # from the body's last DoF to its first, as in Newton-Euler's inward pass
         for k in range(first + body.dofnum - 1, first - 1, -1):
             _add_dof(m, d, k, I, i, s)
-        if p > 0:
-            d.crb_rate[p] += d.crb_rate[i]
+        if parent > 0:
+            d.crb_rate[parent] += d.crb_rate[i]
 
 
 @stage

@@ -90,10 +90,10 @@ def _box_rates(m, box, w, u):
 
 @kernel
 def _torque_rate(m, g, r, w):
-    """Returns d(angular drag and resistance) / dw: -rho (|m w| 1 + w (m^2 w)^T / |m w|) - resistance.
+    """Returns d(angular drag and resistance) / dw: -rho (|C w| 1 + w (C^2 w)^T / |C w|) - resistance.
 
-    m: moments of angular drag, which multiply components;  r: the semi-axes;  w: the angular velocity.
-    In the code m is largest_moment c, so with s = rho largest_moment / |c w|:  rho |m w| = s w . c^2 w.
+    C: moments of angular drag, which multiply components;  r: the semi-axes;  w: the angular velocity.
+    C = largest_moment c, so with s = rho largest_moment / |c w|:  rho |C w| = s w . c^2 w.
     """
     c, largest_moment = angular_drag(m, g, r)
     cw = times3(c, w)
@@ -105,12 +105,15 @@ def _torque_rate(m, g, r, w):
 
 
 @kernel
-def _weighted_differences(q, p, uu):
-    """Returns in component i the sum over j of p_j uu_j (q_i - q_j), uu: squares u_j^2; exact zeros for a sphere."""
+def _weighted_differences(q, weights, squares):
+    """Returns in component i the sum over j of weights_j squares_j (q_i - q_j): exact zeros for a sphere.
+
+    q: of the ellipsoid's axes; squares: those of the components of a unit vector.
+    """
     return Vec3(
-        fma(p[1] * uu[1], q[0] - q[1], p[2] * uu[2] * (q[0] - q[2])),
-        fma(p[0] * uu[0], q[1] - q[0], p[2] * uu[2] * (q[1] - q[2])),
-        fma(p[0] * uu[0], q[2] - q[0], p[1] * uu[1] * (q[2] - q[1])),
+        fma(weights[1] * squares[1], q[0] - q[1], weights[2] * squares[2] * (q[0] - q[2])),
+        fma(weights[0] * squares[0], q[1] - q[0], weights[2] * squares[2] * (q[1] - q[2])),
+        fma(weights[0] * squares[0], q[2] - q[0], weights[1] * squares[1] * (q[2] - q[1])),
     )
 
 
@@ -294,10 +297,10 @@ def composite_drag(m, d, dissipative):
             _store_body_matrix(m, d, i, dissipative)
     # children before their parents
     for i in range(m.nbody - 1, 0, -1):
-        p = m.body_parentid[i]
-        if m.body_treeid[i] >= 0 and p > 0 and m.body_treeid[p] >= 0:
+        parent = m.body_parentid[i]
+        if m.body_treeid[i] >= 0 and parent > 0 and m.body_treeid[parent] >= 0:
             for k in range(6):
-                d.crb_drag[p, k] += d.crb_drag[i, k]
+                d.crb_drag[parent, k] += d.crb_drag[i, k]
 
 
 # ---- joint space -----------------------------------------------------------------------------------------------------

@@ -31,7 +31,8 @@ def packed_factor(entry):
     """Returns the kernel factor(p, s, L, n, least): L <- L, 1 / D of the n x n matrix A = L D L^T.
 
     Args:
-        entry: kernel (p, s, i, j, diagonal) that returns A_ij, i >= j; diagonal: 1 if i = j, else 0.
+        entry: kernel (p, s, i, j, diagonal) that returns A_ij, i >= j; diagonal: 1 if i = j, else 0.  It gets the
+            arguments p, a record, and s, a number such as a damping, unchanged.
     """
 
     @kernel

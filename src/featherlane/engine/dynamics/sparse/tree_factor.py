@@ -300,7 +300,7 @@ def reduce_rows(rows, listed, L, x, i, height):
         address = rows.adr[k] + depth  # of L_ki; L_k,i-r is r positions left of it
         x_k = x[k]
         x_i = tuple(fma(-L[address - r], x_k, x_i[r]) for r in range(height))
-    # the last descendants are rows of the chain: row i - u is complete, and is subtracted from the rows i - r above it
+    # then within the chain: x of row i - u is complete, and is subtracted from the rows i - r above it, r > u
     for u in unrolled(range(height)):
         address = rows.adr[i - u] + depth  # L_(i-u),(i-r) is r positions left of it
         x_i = tuple(fma(-L[address - r], x_i[u], x_i[r]) if r > u else x_i[r] for r in range(height))

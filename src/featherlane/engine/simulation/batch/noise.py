@@ -43,7 +43,9 @@ def add_sensor_noise(
     Source: MuJoCo's documentation, XML reference, sensor: the attribute noise, which MuJoCo itself does not use.
 
     Note:
-        In a batch whose worlds differ in `sensor_noise` (`expand`), each world's value is used.
+        In a batch whose worlds differ in `sensor_noise` (`expand`), each world's value is used.  The generator samples
+        the noise of all worlds, so the noise of a world depends on the number of worlds.  In an environment, define
+        `Task.observation_noise`, which gets a generator for each world.
     """
     try:
         rng = np.random.default_rng(rng)

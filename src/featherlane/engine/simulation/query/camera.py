@@ -176,11 +176,12 @@ def camera_tiles(m, d, b, p, thread, tile):
     colours = p.colours + 8 * p.colour_stride * (b.call_position[tile * width(b)] // p.number)
     i, near, far = p.camera, d.camera.clip[0], d.camera.clip[1]
     R, size = d.camera.xmat[0], (p.image_width, p.image_height)
-    # a packet is packet_width pixels wide, one per lane, row by row; a block is block_width packets wide
+    # a packet has one pixel per lane, row by row: wide x high pixels.  A block is block_width x block_height packets
     lane = 1.0 * lane_index(d)
     row_of_lane = floor((lane + 0.5) / p.packet_width)
     column_of_lane = lane - p.packet_width * row_of_lane
-    wide, high, n = p.packet_width, width(d) // p.packet_width, p.block_width * p.block_height
+    wide, high = p.packet_width, width(d) // p.packet_width
+    packets = p.block_width * p.block_height  # of a block
     # nonfinite is added to each pixel: 0, or NaN if a pose is not finite
     nonfinite = dot(d.camera.xpos[0], R.rows[0])
     for k in range(d.camera.ncandidate[0]):
@@ -189,12 +190,14 @@ def camera_tiles(m, d, b, p, thread, tile):
     nonfinite = where(fabs(nonfinite) < FAR, 0.0, nonfinite - nonfinite)
     d.ray.culls[0] = 1  # surfaces are not seen from inside
     for s in range(b.nstep):  # packets: k is the number of packet s in its block
-        block, k = s // n, s % n
+        block, k = s // packets, s % packets
+        # the block's first pixel; p.blocks: blocks side by side
         first_column = wide * p.block_width * (block % p.blocks)
         first_row = high * p.block_height * (block // p.blocks)
         if k == 0:
             extent = wide * p.block_width, high * p.block_height
             choose_geoms(m, d, i, size, (first_column, first_row), extent)
+        # each lane's pixel, and its ray
         column = first_column + (column_of_lane + wide * (k % p.block_width))
         row = first_row + (row_of_lane + high * (k // p.block_width))
         origin, direction = image_ray(m, d, i, size, column, row)

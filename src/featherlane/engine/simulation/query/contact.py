@@ -112,10 +112,10 @@ def list_contacts(m, d, b, p):
 def list_equality_forces(m, d, b, p):
     """Writes p.eq_force, the forces of the rows of the chosen equalities, zeros where an equality has no row."""
     for i in range(p.nequality):
-        e = whole(read_lane(doubles(b, p.equalities), i, 0))
+        e = whole(read_lane(doubles(b, p.equalities), i, 0))  # equality i of the query is the model's equality e
         for r in range(6):
             p.eq_force[i, r] = 0.0
-        r = 0  # row of the equality
+        r = 0  # number of e's rows so far
         for k in range(d.nrow[0]):
             row = d.row[k]
             if row.type == EQUALITY and row.id == e:

@@ -23,7 +23,7 @@ def pose_tiles(m, d, b, thread, tile):
     """
     kinematics(m, d)
     frames(m, d)
-    for s in range(b.nstep):  # one
+    for s in range(b.nstep):  # nstep is 1
         write_records(b, thread, tile, s)
 
 

@@ -45,7 +45,7 @@ FLOAT64 = np.dtype(np.float64)
 REAL = 8  # bytes
 
 
-# ---- stages; their integers are the number of positions, and addresses of rows ---------------------------------------
+# ---- stages; p: record JOINTS of the model; their integers: number of positions, and addresses of rows ---------------
 @stage(p=JOINTS)
 def integrate_positions(p, n, qpos, qvel, h, out):
     """Moves n positions with constant velocities for a time: out <- qpos (+) h qvel.

@@ -2,6 +2,8 @@
 
 A query reads the fields of the `Data` if they belong to the present state: after `forward`, until the state changes.
 Otherwise it reads those of a separate workspace, a probe, which computes them from a copy of the state.
+In kernels m and d are the model and the world, e is the probe, p the record PROBE of the query, s that of the last pass
+of d.
 """
 
 from __future__ import annotations
@@ -76,7 +78,10 @@ def pass_is_current(m, d, s, velocities):
 
 @kernel
 def update_probe(m, d, e, p, velocities, inertia):
-    """Computes the fields of the probe e for the present positions of d; its velocities and inertia on request."""
+    """Computes the fields of the probe e that do not belong to the present state of d; velocities, inertia on request.
+
+    New positions invalidate all other fields of the probe, new velocities its accelerations.
+    """
     if p.has_positions[0] == 0 or has_positions(m, d, e) == 0:
         copy_positions(m, d, e)
         p.has_velocities[0], p.has_inertia[0], p.has_accelerations[0] = 0, 0, 0

@@ -14,6 +14,7 @@ from featherlane.engine.dynamics.inertia.joint_space import multiply_joint_space
 from featherlane.engine.dynamics.integrator.discrete import add_couplings, add_spring_change
 from featherlane.engine.dynamics.integrator.free_body import multiply_untouched_bodies
 from featherlane.engine.model.integrator import has_metric
+from featherlane.engine.sensor.measure import FIRST_PASS, WITHIN
 from featherlane.engine.simulation.step.part import KEEP_FORCES, STORE_FORCES, contacts_and_forces
 from featherlane.engine.simulation.step.tile_parts import load_counts, restore_counts
 
@@ -81,9 +82,9 @@ def compare_forward_inverse(m, d):
     """
     copy(d.qfrc_inverse, d.qfrc_constraint, m.nv)  # keeps the solver's forces: scratch memory is overwritten below
     counts = load_counts(d)
-    d.in_stage[0] = 1  # a pass whose results are discarded: no sensors
+    d.in_stage[0] = WITHIN  # a pass whose results are discarded: no sensors
     inverse_constraint(m, d, store=0)  # qfrc_constraint of inverse dynamics
-    d.in_stage[0] = 0
+    d.in_stage[0] = FIRST_PASS
     restore_counts(d, counts, true_mask(d))  # `forward` has already counted contacts and rows that did not fit
     copy(d.qfrc_forward, d.qfrc_inverse, m.nv)
     inverse_force(m, d)  # qfrc_inverse

@@ -28,6 +28,9 @@ from featherlane.engine.dynamics.tendon.force import add_tendon_bias
 from featherlane.engine.dynamics.tendon.length import tendon, tendon_velocity
 from featherlane.engine.sensor.camera import cameras
 from featherlane.engine.sensor.measure import (
+    FIRST_PASS,
+    LAST_STAGE,
+    WITHIN,
     measures,
     needs_energy,
     sensor_acc,
@@ -294,10 +297,10 @@ def runge_kutta(m, d):
     """
     start(m, d)  # start, move, advance: of the integrator; accelerations: how many it evaluates in a step
     for k in range(1, accelerations(m)):
-        d.in_stage[0] = 2 if k == accelerations(m) - 1 else 1  # 1: a stage, 2: the last one
+        d.in_stage[0] = LAST_STAGE if k == accelerations(m) - 1 else WITHIN
         move(m, d, k)
         forward(m, d)
-    d.in_stage[0] = 0
+    d.in_stage[0] = FIRST_PASS
     advance(m, d)
 
 
@@ -312,10 +315,10 @@ def classical_runge_kutta(m, d):
     """
     rk4_start(m, d)
     for k in range(1, 4):
-        d.in_stage[0] = 1  # results of these passes are discarded: no sensors
+        d.in_stage[0] = WITHIN  # results of these passes are discarded: no sensors
         rk4_stage(m, d, k)
         forward(m, d)
-    d.in_stage[0] = 0
+    d.in_stage[0] = FIRST_PASS
     rk4_finish(m, d)
 
 

@@ -70,6 +70,7 @@ def lowest_pair(word, left):
 def rank_pairs(a, first, n):
     """Ranks the pairs that touch in some of n worlds, the rarest first; returns their number.
 
+    A pair is the number of its bit in a signature (`lowest_pair`).  A sort key is (number of worlds) nbit + pair.
     Writes: bit_rank of each pair; bit_count, bit_key.
     """
     for bit in range(a.nbit):
@@ -93,14 +94,17 @@ def rank_pairs(a, first, n):
 
 @kernel
 def pack_patterns(a, first, n, words):
-    """Writes `pattern`, the pairs of n worlds as bits by their ranks, so that words sort by the rarest pair."""
+    """Writes `pattern`, the pairs of n worlds as bits by their ranks, so that words sort by the rarest pair.
+
+    The pair of rank r is bit WORD - 1 - r % WORD of word r // WORD: the rarest pair is the highest bit of word 0.
+    """
     for k in range(n * words):
         a.pattern[k] = 0
     for k in range(n * a.nsignature):
         left = a.signature[first * a.nsignature + k]
         while left != 0:
             rank = a.bit_rank[lowest_pair(k % a.nsignature, left)]
-            entry = k // a.nsignature * words + rank // WORD  # word rank // WORD of world k // nsignature
+            entry = k // a.nsignature * words + rank // WORD  # the word of world k // nsignature
             a.pattern[entry] = a.pattern[entry] | (1 << (WORD - 1 - rank % WORD))
             left = left & (left - 1)
 
@@ -109,12 +113,12 @@ def pack_patterns(a, first, n, words):
 def sort_worlds(a, n, words):
     """Writes sorted_world: n worlds by their patterns; equal worlds stay in their order.
 
-    A stable sort by each word, from the last to the first.
+    It is a radix sort: stable sorts by each word, from the last word to the first.  The lower bits of a key are the
+    position in the order before: they make the sort stable, and identify the world.
     """
     for k in range(n):
         a.sorted_world[k] = k
     for round in range(words):
-        # key: word of the pattern, then the position in the last order
         for k in range(n):
             a.world_key[k] = (a.pattern[a.sorted_world[k] * words + words - 1 - round] << WORLD_BITS) | k
         sort(a.world_key, a.world_buffer, n)

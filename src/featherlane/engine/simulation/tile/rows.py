@@ -55,13 +55,14 @@ ROWS = Layout(
 def _copy_into_lanes(b, index, tile, k, s, out, source):
     """Copies rows of worlds (source) into lanes of the tile (out): transfer k of step s.
 
-    The tile holds the W lanes of a real side by side.  All lanes are copied at once, so that misses of the cache
-    overlap.
+    The tile holds the W lanes of a real side by side: real i of lane l is out[i W + l].  All lanes are copied at once,
+    so that misses of the cache overlap.
     """
     W, count, stride, shift = width(b), b.count[k], b.stride[k], s * b.step[k]
-    first = tuple(index[tile * W + lane] * stride + shift for lane in range(width(b)))
+    # starts of the rows of the tile's worlds in source
+    starts = tuple(index[tile * W + lane] * stride + shift for lane in range(width(b)))
     for i in range(count):
-        values = tuple(source[x + i] for x in first)
+        values = tuple(source[start + i] for start in starts)
         for lane in unrolled(range(width(b))):
             out[i * W + lane] = values[lane]
 
@@ -74,18 +75,19 @@ def _copy_out_of_lanes(b, index, tile, k, s, out, source):
     whose last lanes hold no world.
     """
     W, count, stride, shift = width(b), b.count[k], b.stride[k], s * b.step[k]
-    filled = b.nworld - tile * W
+    filled = b.nworld - tile * W  # number of lanes that hold a world, if less than W
     if filled >= W:
-        first = tuple(index[tile * W + lane] * stride + shift for lane in range(width(b)))
+        # starts of the rows of the tile's worlds in out
+        starts = tuple(index[tile * W + lane] * stride + shift for lane in range(width(b)))
         for i in range(count):
             values = tuple(source[i * W + lane] for lane in range(width(b)))
             for lane in unrolled(range(width(b))):
-                out[first[lane] + i] = values[lane]
+                out[starts[lane] + i] = values[lane]
     else:
         for lane in range(filled):
-            first = index[tile * W + lane] * stride + shift
+            start = index[tile * W + lane] * stride + shift
             for i in range(count):
-                out[first + i] = source[i * W + lane]
+                out[start + i] = source[i * W + lane]
 
 
 @kernel

@@ -226,16 +226,15 @@ def ray_length(d, q, dim, R, Rt):
 
 @kernel
 def move_along_ray(d, q, dim, R, Rt, live):
-    """Minimises the dual cost along the ray f + t r through an elliptic contact's force f; returns its decrease.
+    """Minimises the dual cost along the ray f + length v from an elliptic contact's force f; returns its decrease.
 
-    r is the force itself, whose tip is at t = -1, or at f = 0 a ray of `store_ray`, along which t >= 0.
+    v is the force itself, so that the tip of the cone is at length = -1, or at f = 0 another ray of `store_ray`, along
+    which length >= 0.
     """
     held = d.dual.block_force[0] > TOUCHING  # mask of worlds with a normal force
     decrease = 0.0
     store_ray(d, q, dim, R, Rt, held)  # writes dual.block_ray
-    length = ray_length(d, q, dim, R, Rt)
-    # along the force, the tip is at length -1; from force 0, the ray only goes forward
-    length = fmax(length, where(held, -1.0, 0.0))
+    length = fmax(ray_length(d, q, dim, R, Rt), where(held, -1.0, 0.0))
     for c in range(dim):
         # at force 0 (not held) the ray starts at the tip
         start = where(held, d.dual.block_force[c], 0.0)

@@ -212,20 +212,22 @@ def pgs(m, d):
     # of the total gain: a gain at rounding level.  It is quadratic in the change of forces, so a rounding is squared
     noise = 1e-12 if single_precision(d) else 1e-28
     niter, idle = 0.0, 0.0  # sweeps of each world, and consecutive ones without progress
-    k = 0.0  # sweeps since a restart of the momentum
+    since_restart = 0.0  # sweeps since a restart of the momentum
     total_decrease = 0.0  # decrease of the cost by all sweeps
     cost = dual_cost(m, d)
     live = d.active[0] > 0.0
     for sweep in range(m.opt_iterations):
         if not any_(live):
             break
-        beta = where(live & (k > 1.0), (k - 1.0) / (k + 2.0), 0.0)
+        # Nesterov's momentum: factor of the last change of the forces, (k - 1) / (k + 2) in sweep k after a restart
+        beta = where(live & (since_restart > 1.0), (since_restart - 1.0) / (since_restart + 2.0), 0.0)
         extrapolate_forces(m, d, beta)  # writes dual.f, old, z
         cost_before = cost
         cost_extrapolated = dual_cost(m, d)
         decrease, drift = sweep_blocks(m, d, sweep, live)  # updates dual.f, z
         cost = cost_extrapolated - decrease
-        k = where((drift < 0.0) | (cost > cost_before), 0.0, k + 1.0)
+        # a restart if the sweep opposes the momentum, or the cost has risen
+        since_restart = where((drift < 0.0) | (cost > cost_before), 0.0, since_restart + 1.0)
         niter = where(live, niter + 1.0, niter)
         total_decrease = total_decrease + decrease
         record_forces(m, d, sweep + 1, scale, scale * decrease, beta)

@@ -125,7 +125,7 @@ def basis_force(m, d, k, c):
     q = contact_block(d, k)
     force = d.dual.f[q, c]
     if has_edges(m, d, k):
-        if c > 0:
+        if c > 0:  # the edges y_0 + y_c and y_0 - y_c
             force = d.dual.f[q, 2 * c - 2] - d.dual.f[q, 2 * c - 1]
         else:
             force = 0.0
@@ -179,7 +179,7 @@ def forces_at_rows(m, d):
     for k in range(d.nrow[0]):
         d.dual.f[k, 0], _ = bounded_force(d.row[k], d.primal.row_x[k])
     for k in range(d.ncon_slot[0]):
-        s = friction_factor(m, d, k)
+        s = friction_factor(m, d, k)  # force over y_i along each friction direction i of an elliptic cone
         for e in range(force_count(m, d, k)):
             d.dual.f[contact_block(d, k), e] = primal_contact_force(m, d, k, e, s)
 
@@ -231,11 +231,11 @@ def store_constraint_force(m, d):
         add_basis_force(d, k, (normal_force, friction1, friction2))
         # moments about normal and tangents
         if c.dim > 3:
-            spin = basis_force(m, d, k, c=3)
-            roll1, roll2 = 0.0, 0.0
+            torsion = basis_force(m, d, k, c=3)
+            rolling1, rolling2 = 0.0, 0.0
             if c.dim > 4:
-                roll1, roll2 = basis_force(m, d, k, c=4), basis_force(m, d, k, c=5)
-            add_basis_moments(d, k, (spin, roll1, roll2))
+                rolling1, rolling2 = basis_force(m, d, k, c=4), basis_force(m, d, k, c=5)
+            add_basis_moments(d, k, (torsion, rolling1, rolling2))
     body_forces_to_dofs(m, d, d.qfrc_constraint)
 
 

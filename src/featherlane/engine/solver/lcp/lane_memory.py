@@ -13,6 +13,7 @@ from featherlane.engine.solver.lcp.fields import PROBLEM
 
 RESULTS = 40  # start of the list of results
 DOUBT = 79  # index of a flag: 1 if a loaded matrix is not finite or not symmetric
+BATCH, VALUES, STRIDE = 1, 2, 3  # positions of a copy's entries behind the address in the tile
 BYTES = 8  # of a float64
 ASYMMETRY = 1e-10  # largest |A_ij - A_ji| relative to the largest entry: products of matrices are symmetric to rounding
 
@@ -24,9 +25,9 @@ def copy_in(p, at, first, count):
     Value j of the problem in `lane` is batch[lane * stride + j] and tile[j * W + lane]; lanes without a problem get 0.
     """
     W = width(p)
-    values, stride = p.lcp_memory[at + 2], p.lcp_memory[at + 3]
+    values, stride = p.lcp_memory[at + VALUES], p.lcp_memory[at + STRIDE]
     tile = scalars(p, p.lcp_memory[at])
-    batch = scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
+    batch = scalars(p, p.lcp_memory[at + BATCH] + BYTES * stride * first)
     for j in range(values):
         for lane in range(count):
             tile[j * W + lane] = batch[lane * stride + j]
@@ -41,9 +42,9 @@ def copy_out(p, at, first, count):
     Value j of the problem in `lane` is batch[lane * stride + j] and tile[j * W + lane].
     """
     W = width(p)
-    values, stride = p.lcp_memory[at + 2], p.lcp_memory[at + 3]
+    values, stride = p.lcp_memory[at + VALUES], p.lcp_memory[at + STRIDE]
     tile = scalars(p, p.lcp_memory[at])
-    batch = scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
+    batch = scalars(p, p.lcp_memory[at + BATCH] + BYTES * stride * first)
     for lane in range(count):
         for j in range(values):
             batch[lane * stride + j] = tile[j * W + lane]

@@ -183,7 +183,7 @@ def store_opposing_forces(m, d):
 # ---- accuracy checks -----------------------------------------------------------------------------------------------
 @kernel
 def norm_from_acceleration(m, d):
-    """Returns max(|f0|, |M a - f0|), at most the largest number whose square is finite in float32.
+    """Returns max(|f0|, |M a - f0|); in float32, at most the largest number whose square is finite.
 
     f0: the forces without those of constraints (`metric_force`).
     """

@@ -235,14 +235,15 @@ def use_model_friction(m, d):
 def substitute_zone_points(d):
     """Replaces y by a point whose zones and second derivative under the law are those of the model; keeps y.
 
-    The friction directions become -(b / w) t: the law slips along t there, or sticks if t = 0.
-    H is assembled by the law at this point, so it becomes that of the model.
+    The values along the friction directions become y_i = -(b / w) t_i: there the law slips along t with the weight
+    b / |y| = w of the model, or sticks if t = 0.  H is assembled by the law at this point, so it becomes that of the
+    model.
     Writes: primal.con_y; its previous values to coulomb.trial, for `restore_points`.
     """
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
             w = d.coulomb.zone[k][0]
-            T = friction_bound(d, k, d.primal.con_y) / where(w > 0.0, w, 1.0)  # open: w = b = 0
+            T = friction_bound(d, k, d.primal.con_y) / where(w > 0.0, w, 1.0)  # b / w = |y|; open: w = b = 0
             store_friction_sum(d, k, d.coulomb.trial, a=1.0, x=d.primal.con_y, b=0.0, y=d.primal.con_y)
             store_friction_sum(d, k, d.primal.con_y, a=-T, x=d.coulomb.zone, b=0.0, y=d.coulomb.zone)
 

@@ -72,7 +72,7 @@ def tresca_step(m, d, chosen):
     """
     set_direction(m, d, chosen, d.krylov.newton)  # stored by `solve_with_moving_bounds`
     d.coulomb.fixed[0] = 1  # the line search keeps the friction bounds fixed
-    q1, q2, _ = line_terms(m, d)
+    q1, q2, _ = line_terms(m, d)  # slope and curvature of the cost without rows
     start_slope, _ = cost_slope(m, d, a=0.0, q1=q1, q2=q2)
     a = step_length(m, d, q1, q2, STRICT * fabs(start_slope), full_enough=0.0, live=chosen)
     advance_rows(m, d, a)

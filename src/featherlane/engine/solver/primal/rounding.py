@@ -47,6 +47,7 @@ ROUNDING = 64.0  # roundings of each acceleration: rows and forces are sums of m
 TERMS = 16.0  # roundings of each term of the gradient
 LARGEST_NORM32 = 1e19  # [N, N m] the square of a larger norm is infinite in float32
 EPS, EPS32 = 2.3e-16, 1.2e-7  # relative rounding of float64 and float32
+COST_EPS, COST_EPS32 = 1e-15, 5e-7  # relative rounding of a cost, a sum of many terms
 
 
 @kernel
@@ -62,8 +63,8 @@ def gradient_limits(d):
     SMALL and LARGE are the gradients that are small and large, as parts of the forces.
     """
     if single_precision(d):
-        return 5e-7, SMALL32, LARGE32
-    return 1e-15, SMALL, LARGE
+        return COST_EPS32, SMALL32, LARGE32
+    return COST_EPS, SMALL, LARGE
 
 
 @kernel
@@ -186,6 +187,7 @@ def gradient_change_by_rounding(m, d, chosen):
     """
     change = 0.0
     for i in range(m.nv):
+        # EPS is float64's: `is_rounding` does not call this kernel in float32
         e = EPS * fmax(fabs(d.qacc[i]), fabs(d.qacc_smooth[i]))
         # signs + - - + ... so that neighbouring dofs do not all move the same way
         d.primal.search[i] = where(chosen, e if (i + i // 2) % 2 == 0 else -e, 0.0)

@@ -20,37 +20,37 @@ def pyramid_force(D, y):
 
     Edge e has x_e = min(y_0 +- y_i, 0), force -D x_e along n +- its direction, and cost D x_e^2 / 2.
     """
-    # x1, x2: edges n + and - mu_1 t_1;  x3, x4: n + and - mu_2 t_2
-    x1 = fmin(y[0] + y[1], 0.0)
-    x2 = fmin(y[0] - y[1], 0.0)
-    x3 = fmin(y[0] + y[2], 0.0)
-    x4 = fmin(y[0] - y[2], 0.0)
-    squares = fma(x1, x1, x2 * x2) + fma(x3, x3, x4 * x4)
-    forces = Vec3(-(D * ((x1 + x2) + (x3 + x4))), D * (x2 - x1), D * (x4 - x3))
-    return forces, (0.5 * D) * squares
+    # x_e of the edges n + and - mu_1 t_1, then n + and - mu_2 t_2
+    plus1 = fmin(y[0] + y[1], 0.0)
+    minus1 = fmin(y[0] - y[1], 0.0)
+    plus2 = fmin(y[0] + y[2], 0.0)
+    minus2 = fmin(y[0] - y[2], 0.0)
+    squares = fma(plus1, plus1, minus1 * minus1) + fma(plus2, plus2, minus2 * minus2)
+    normal_force = -(D * ((plus1 + minus1) + (plus2 + minus2)))
+    return Vec3(normal_force, D * (minus1 - plus1), D * (minus2 - plus2)), (0.5 * D) * squares
 
 
 @kernel
-def edge_pair_force(D, y, u):
+def edge_pair_force(D, y, y_i):
     """Returns (force along n, force along direction i, cost) of the two edges n + i and n - i.
 
-    i: a direction of the basis other than n.  y, u: J a - aref along n and along i.
+    i: a direction of the basis other than n.  y, y_i: J a - aref along n and along i.
     """
-    x1 = fmin(y + u, 0.0)
-    x2 = fmin(y - u, 0.0)
-    return -(D * (x1 + x2)), D * (x2 - x1), (0.5 * D) * fma(x1, x1, x2 * x2)
+    plus = fmin(y + y_i, 0.0)
+    minus = fmin(y - y_i, 0.0)
+    return -(D * (plus + minus)), D * (minus - plus), (0.5 * D) * fma(plus, plus, minus * minus)
 
 
 @kernel
 def angular_edges_force(d, k, con_y):
     """Returns (force along n, moments about the rotation axes, cost) of the angular edges of contact k."""
-    D, y, u = d.con_D[k], con_y[k][0], con_y[ANGULAR, k]  # u: y about the rotation axes
-    force, moment0, cost = edge_pair_force(D, y, u[0])
+    D, y, y_angular = d.con_D[k], con_y[k][0], con_y[ANGULAR, k]
+    force, moment0, cost = edge_pair_force(D, y, y_angular[0])
     moment1, moment2 = 0.0, 0.0
     if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
-        f1, moment1, c1 = edge_pair_force(D, y, u[1])
-        f2, moment2, c2 = edge_pair_force(D, y, u[2])
-        force, cost = force + (f1 + f2), cost + (c1 + c2)
+        force1, moment1, cost1 = edge_pair_force(D, y, y_angular[1])
+        force2, moment2, cost2 = edge_pair_force(D, y, y_angular[2])
+        force, cost = force + (force1 + force2), cost + (cost1 + cost2)
     return force, Vec3(moment0, moment1, moment2), cost
 
 
@@ -126,12 +126,12 @@ def pyramid_weights(D, y):
     1 and 2 are the scaled tangents.  Each edge n +- i that pushes adds D (n +- i) (n +- i)^T, and n1 is the weight of
     n 1^T + 1 n^T.  The edges of two tangents are separate, so there is no weight 12.
     """
-    # w1, w2: D of the edges n + 1, n - 1 that push, else 0;  w3, w4: of n + 2, n - 2
-    w1 = one_sided_weight(D, y[0] + y[1])
-    w2 = one_sided_weight(D, y[0] - y[1])
-    w3 = one_sided_weight(D, y[0] + y[2])
-    w4 = one_sided_weight(D, y[0] - y[2])
-    return (w1 + w2) + (w3 + w4), w1 - w2, w1 + w2, w3 - w4, w3 + w4
+    # D of the edges n + 1, n - 1, n + 2, n - 2 if they push, else 0
+    plus1 = one_sided_weight(D, y[0] + y[1])
+    minus1 = one_sided_weight(D, y[0] - y[1])
+    plus2 = one_sided_weight(D, y[0] + y[2])
+    minus2 = one_sided_weight(D, y[0] - y[2])
+    return (plus1 + minus1) + (plus2 + minus2), plus1 - minus1, plus1 + minus1, plus2 - minus2, plus2 + minus2
 
 
 @kernel
@@ -140,16 +140,16 @@ def angular_edges_weights(d, k):
 
     See `pyramid_weights`.  The angular edges add the sum of w_i to the weight of n with itself.
     """
-    D, y, u = d.con_D[k], d.primal.con_y[k][0], d.primal.con_y[ANGULAR, k]  # u: y about the rotation axes
+    D, y, y_angular = d.con_D[k], d.primal.con_y[k][0], d.primal.con_y[ANGULAR, k]
     # plus, minus: D of the edges n + axis i and n - axis i that push, else 0
-    plus0 = one_sided_weight(D, y + u[0])
-    minus0 = one_sided_weight(D, y - u[0])
+    plus0 = one_sided_weight(D, y + y_angular[0])
+    minus0 = one_sided_weight(D, y - y_angular[0])
     plus1, minus1, plus2, minus2 = zeros(4)
     if d.con_dim[k] > 4:  # dimension 4 has only the spin about the normal
-        plus1 = one_sided_weight(D, y + u[1])
-        minus1 = one_sided_weight(D, y - u[1])
-        plus2 = one_sided_weight(D, y + u[2])
-        minus2 = one_sided_weight(D, y - u[2])
+        plus1 = one_sided_weight(D, y + y_angular[1])
+        minus1 = one_sided_weight(D, y - y_angular[1])
+        plus2 = one_sided_weight(D, y + y_angular[2])
+        minus2 = one_sided_weight(D, y - y_angular[2])
     return Vec3(plus0 - minus0, plus1 - minus1, plus2 - minus2), Vec3(plus0 + minus0, plus1 + minus1, plus2 + minus2)
 
 
@@ -157,8 +157,8 @@ def angular_edges_weights(d, k):
 def smallest_edge(d, k):
     """Returns the smallest y_0 - |y_i| of contact k over directions i: if it is not negative, no edge pushes."""
     y = d.primal.con_y[k]
-    largest = fmax(fabs(y[1]), fabs(y[2]))
+    largest = fmax(fabs(y[1]), fabs(y[2]))  # |y_i|
     if d.con_dim[k] > 3:
-        u = fabs(d.primal.con_y[ANGULAR, k])
-        largest = fmax(largest, fmax(u[0], fmax(u[1], u[2])))
+        sizes = fabs(d.primal.con_y[ANGULAR, k])
+        largest = fmax(largest, fmax(sizes[0], fmax(sizes[1], sizes[2])))
     return y[0] - largest

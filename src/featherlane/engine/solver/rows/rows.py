@@ -107,11 +107,11 @@ def store_angular_basis(d, k, sign):
     """
     c = d.contact[k]
     n, t1, t2 = c.frame.rows
-    spin = sign * c.friction[2] * n
-    rolls = zeros(6)  # two rows: the rolls about both tangents
+    spin_axis = sign * c.friction[2] * n
+    roll_axes = zeros(6)  # two rows
     if c.dim > 4:
-        rolls = join(sign * c.friction[3] * t1, sign * c.friction[4] * t2)
-    d.con_basis[ANGULAR, k] = join(spin, rolls)
+        roll_axes = join(sign * c.friction[3] * t1, sign * c.friction[4] * t2)
+    d.con_basis[ANGULAR, k] = join(spin_axis, roll_axes)
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Points around a state: worlds with one coordinate displaced, one per lane, through a step or inverse dynamics.
 
 Lane k of a call has the state of world `order[k]`, in which coordinate `at` (-1: none) is displaced by `displacement`.
-coordinates.py numbers the coordinates.
+coordinates.py numbers the coordinates; p is the record COLUMNS of the call (records.py).
 """
 
 from featherlane.engine.prelude import *

@@ -45,25 +45,26 @@ def _next_activation(m, d, i):
     return next_filtered(m, d, i, m.actuator_actadr[i], rate)
 
 
-_slopes = jvp(_next_activation, "act", "actuator_input")
+_slopes = jvp(_next_activation, "act", "actuator_input")  # returns (w', dw'/dw, dw'/du)
+BY_ACTIVATION, BY_CONTROL = 1, 2  # positions of the slopes in this result
 
 
 @kernel
-def _next_slope(m, d, i, x, e, c, which):
+def _next_slope(m, d, i, x, e, c, slope_of):
     """Returns the derivative of the next activation w' of actuator i by x[e], which is coordinate c.
 
     The slope of a muscle jumps where its control equals its activation, as at rest.  It is the mean of the slopes on
     both sides, at x[e] displaced up and down.
-    x: d.act if which = 1, d.actuator_input if which = 2; x[e] is restored.
+    slope_of: BY_ACTIVATION, with x = d.act, or BY_CONTROL, with x = d.actuator_input.  x[e] is restored.
     """
-    slope = _slopes(m, d, i)[which]  # one of (w', dw'/dw, dw'/du)
+    slope = _slopes(m, d, i)[slope_of]
     if m.actuator_dyntype[i] == DYN_MUSCLE:
         value = x[e]
         up, down = displacements(m, d, 1.0 * c, EPS)
         x[e] = value + up
-        upper = _slopes(m, d, i)[which]
+        upper = _slopes(m, d, i)[slope_of]
         x[e] = value - down
-        lower = _slopes(m, d, i)[which]
+        lower = _slopes(m, d, i)[slope_of]
         x[e] = value
         # weighted by the displacements: a control at the end of its range is displaced to one side only
         slope = fma(up, upper, down * lower) * per_span(up + down)
@@ -101,7 +102,7 @@ def _control_rates(m, d, p, i, c):
     slope = where(acts, 1.0, 0.0)
     if actuator.dyntype != DYN_NONE:
         coordinate = 2 * m.nv + m.na + c  # of control c, after those of positions, velocities and activations
-        slope = where(acts, _next_slope(m, d, i, d.actuator_input, c, coordinate, which=2), 0.0)  # dw'/du
+        slope = where(acts, _next_slope(m, d, i, d.actuator_input, c, coordinate, BY_CONTROL), 0.0)
         p.dact[actuator.actadr] = slope
     # without actearly the force reads the present activation, which does not depend on the control
     if actuator.dyntype == DYN_NONE or actuator.actearly:
@@ -122,6 +123,6 @@ def activation_rates(m, d, p, a):
     p.dact[a] = 1.0  # without actuation, the activation is constant
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         i = _actuator_of_activation(m, a)
-        slope = _next_slope(m, d, i, d.act, a, 2 * m.nv + a, which=1)
+        slope = _next_slope(m, d, i, d.act, a, 2 * m.nv + a, BY_ACTIVATION)
         p.dact[a] = slope
         _store_force_rates(m, d, p, i, slope if m.actuator_actearly[i] else 1.0)  # of w' or w

@@ -143,10 +143,10 @@ def _spin(d, p, k, w):
 
 
 @kernel
-def _felt_spin(m, d, p, k, S):
-    """Returns `_spin` for a motion S of both bodies, or 0 in worlds whose forces do not depend on it.
+def _effective_spin(m, d, p, k, S):
+    """Returns the spin of contact k's frame, relative to its bodies, due to a motion S of both; 0 if it has no effect.
 
-    Friction on a cone does not depend on the spin of the frame if its coefficients are equal.
+    It has none in worlds with friction on a cone whose coefficients are equal along both tangents, and about both.
     """
     c = d.contact[k]
     spin = _spin(d, p, k, S.angular)
@@ -167,7 +167,7 @@ def displaced_contact(m, d, p, k, side, S):
     c = d.contact[k]
     if side == BOTH:
         dist, pos = 0.0, Vec3(zeros(3))
-        rotation = _felt_spin(m, d, p, k, S) * c.frame.rows[0]
+        rotation = _effective_spin(m, d, p, k, S) * c.frame.rows[0]
     else:
         twist = at_point(S, c.arm[side])
         # `moved_by` takes the twist of body 2 with body 1 fixed
@@ -218,7 +218,7 @@ def change_of_motion(d, k, side, change, angular, pos):
 
 
 @kernel
-def moved_rows(m, d, p, k, side, S, j):
+def rows_by_position(m, d, p, k, side, S, j):
     """Returns dy of contact k, y = J a - aref, if S, the axis of dof j, moves the body on that side (or BOTH).
 
     Returns: (dy along normal and tangents, dy along the rotation axes, result of `displaced_contact`).
@@ -251,7 +251,7 @@ def _subtract_moved_contact(m, d, p, k, side, S, j):
     dF = basis df + (s dr) F + rotation x F.  The moment changes likewise, plus (displacement of the point) x F.
     The part S x* (wrench), which moves along with the body, is left to smooth_rates.py.
     """
-    dy, dy_angular, (dist, pos, rotation) = moved_rows(m, d, p, k, side, S, j)
+    dy, dy_angular, (dist, pos, rotation) = rows_by_position(m, d, p, k, side, S, j)
     df, dmoment = _force_changes(d, p, k, dy, dy_angular)
     stiffer = stiffness_rate(m, d, p, k, side, S, dist, pos)
     F, M = p.slot_force[k].translation, p.slot_force[k].moment
@@ -261,7 +261,7 @@ def _subtract_moved_contact(m, d, p, k, side, S, j):
         dM = dM + _moment_in_world(d, k, dmoment)
     dM = dM + cross(pos, F)
     _subtract_from_wrenches(d, k, dF, dM)
-    # with BOTH, the changes of `moved_rows` are already relative to the moving bodies
+    # with BOTH, the changes of `rows_by_position` are already relative to the moving bodies
     if side != BOTH:
         carried = cross_force(S, _wrench(d, k, side, F, M))
         sign = 1.0 - 2.0 * side  # the opposite force acts on the body on side 1
@@ -302,7 +302,7 @@ def position_side(m, d, p, j, k):
     If dof j moves both bodies, the forces change only where friction depends on the spin of the frame.
     """
     side = moved_side(m, d, j, k)
-    if side == BOTH and (d.con_dim[k] == 1 or not any_(_felt_spin(m, d, p, k, d.cdof[j]) != 0.0)):
+    if side == BOTH and (d.con_dim[k] == 1 or not any_(_effective_spin(m, d, p, k, d.cdof[j]) != 0.0)):
         side = -1
     return side
 
@@ -331,7 +331,7 @@ def add_position_column(m, d, p, j):
 
 
 @kernel
-def faster_rows(d, k, side, S, accelerates):
+def rows_by_velocity(d, k, side, S, accelerates):
     """Returns the changes of J a - aref of contact k if the velocity of the body on that side changes by S.
 
     accelerates: 1 if S is a change of its acceleration.
@@ -356,7 +356,7 @@ def add_velocity_column(m, d, p, j, accelerates):
             if cleared == 0:
                 clear_body_forces(m, d)  # con_wrench <- 0, before the first contact
                 cleared = 1
-            dy, dy_angular = faster_rows(d, k, side, d.cdof[j], accelerates)
+            dy, dy_angular = rows_by_velocity(d, k, side, d.cdof[j], accelerates)
             df, dmoment = _force_changes(d, p, k, dy, dy_angular)
             dM = Vec3(zeros(3))
             if d.con_dim[k] > 3:

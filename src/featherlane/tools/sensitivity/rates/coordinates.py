@@ -86,7 +86,10 @@ def displace(x, n, at, step, first):
 
 @kernel
 def move_pos(m, d, at, step):
-    """qpos <- qpos (+) step along dof `at`, if it is one."""
+    """qpos <- qpos (+) step along dof `at`, in worlds whose coordinate `at` is a position; others keep their qpos.
+
+    step: displacement [m, rad].
+    """
     for j in range(m.njnt):
         qposadr, dofadr, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
@@ -96,10 +99,11 @@ def move_pos(m, d, at, step):
             qposadr, dofadr = qposadr + 3, dofadr + 3  # the quaternion and the rotations follow
         if has_quaternion(kind):
             q = Quat(d.qpos[qposadr : qposadr + 4])
-            turns = tuple(at == 1.0 * (dofadr + c) for c in range(3))
-            turned = quat_integrate(q, Vec3(where(turn, step, 0.0) for turn in turns), h=1.0)
-            # a quaternion that does not turn keeps its bits
-            d.qpos[qposadr : qposadr + 4] = where(turns[0] | turns[1] | turns[2], turned, q)
+            # masks of the worlds that rotate about each axis of the quaternion
+            about = tuple(at == 1.0 * (dofadr + c) for c in range(3))
+            rotated = quat_integrate(q, Vec3(where(mask, step, 0.0) for mask in about), h=1.0)
+            # a quaternion that does not rotate keeps its bits
+            d.qpos[qposadr : qposadr + 4] = where(about[0] | about[1] | about[2], rotated, q)
         else:
             d.qpos[qposadr] = where(at == 1.0 * dofadr, d.qpos[qposadr] + step, d.qpos[qposadr])
 

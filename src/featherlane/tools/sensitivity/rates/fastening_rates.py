@@ -113,8 +113,9 @@ def _law_at(m, e, r):
 
 @kernel
 def _force_of_rows(d, k, law, error, rate, acceleration):
-    """Returns the forces f = -D x of the three rows from k on, 0 where the world does not have them.
+    """Returns the forces f = -D x of the three rows from k on, with their changes df = -D dx + f dD / D as tangents.
 
+    Both are 0 in worlds without the rows (D = 0).
     law: (K, B, d, stiffness) of `_law_at`; error, rate, acceleration: E, E' and E''.
     """
     K, B, d_imp, stiffness = law
@@ -122,7 +123,7 @@ def _force_of_rows(d, k, law, error, rate, acceleration):
     _, dx = split_tangents(acceleration + B * rate + K * d_imp * error, 1)
     f = Vec3(-(D[c] * x[c]) for c in range(3))
     df = Vec3(-(D[c] * dx[c]) for c in range(3))  # at fixed D
-    return stiffness * seed(f, df)
+    return stiffness * seed(f, df)  # stiffness: 1 with the tangent dD / D
 
 
 @kernel

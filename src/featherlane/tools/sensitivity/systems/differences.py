@@ -48,7 +48,9 @@ from featherlane.tools.sensitivity.systems.solution import compute_position
 # ---- values at a point -----------------------------------------------------------------------------------------------
 @kernel
 def _set_correction(m, d, p, acceleration, correction):
-    """correction <- p = M a - K a*, a: `acceleration`, a*: qacc_step; 0 unless the integrator is implicit.
+    """correction <- M a - K a*, a: `acceleration`, a*: qacc_step; 0 unless the integrator is implicit.
+
+    K is the integrator's matrix; a step has K a* = M a, up to rounding.
 
     Writes: product = M a, force = K a*.
     """

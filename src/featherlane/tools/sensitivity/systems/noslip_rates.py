@@ -23,7 +23,7 @@ which all rates have formulas, report[NEAREST] the distance to the next change o
 con_body[k, side] is the body of contact k on side 0 (the pushed one) or 1, BOTH the side of a dof that moves both.
 
 Imported from contact_rates.py, for contact k and an axis S of a dof that moves the body on a side: displaced_contact,
-(change of distance, displacement of the point, rotation of the frame); moved_rows and faster_rows, changes of
+(change of distance, displacement of the point, rotation of the frame); rows_by_position, rows_by_velocity, changes of
 J a1 - aref (along normal and tangents, along the rotation axes) by a position and a velocity; stiffness_rate, relative
 change of D; change_of_motion, that of the bodies' relative motion; along_basis, components in the contact's basis.
 
@@ -50,9 +50,9 @@ from featherlane.tools.sensitivity.rates.contact_rates import (
     along_basis,
     change_of_motion,
     displaced_contact,
-    faster_rows,
-    moved_rows,
     position_side,
+    rows_by_position,
+    rows_by_velocity,
     stiffness_rate,
     velocity_side,
 )
@@ -90,7 +90,7 @@ def prepare_noslip(m, d, p):
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
-def _is_first(p, r):
+def _is_first_of_contact(p, r):
     """Returns whether row r is the first one of its contact."""
     return r == 0 or p.slip_con[r - 1] != p.slip_con[r]
 
@@ -142,10 +142,10 @@ def _store_contact_rates(m, d, p, at, r):
         if at < m.nv:
             S = d.cdof[j]
             # dist, pos: changes of the contact's distance and point
-            dy, dy_angular, (dist, pos, _) = moved_rows(m, d, p, k, side, S, j)
+            dy, dy_angular, (dist, pos, _) = rows_by_position(m, d, p, k, side, S, j)
             stiffer = stiffness_rate(m, d, p, k, side, S, dist, pos)
         else:
-            dy, dy_angular = faster_rows(d, k, side, d.cdof[j], accelerates=0)
+            dy, dy_angular = rows_by_velocity(d, k, side, d.cdof[j], accelerates=0)
         y, y_angular = y + dy, y_angular + dy_angular
     p.slip_rows[0:6] = join(y, y_angular)
     p.slip_stiffness[0] = stiffer
@@ -159,7 +159,7 @@ def _contact_rates(m, d, p, at, r):
     stiffer: relative change of D.
     """
     k, i = p.slip_con[r], p.slip_axis[r]
-    if _is_first(p, r):
+    if _is_first_of_contact(p, r):
         _store_contact_rates(m, d, p, at, r)  # slip_rows and slip_stiffness, for all rows of the contact
     up, down = edge_values(d, k, i)  # x of both edges
     dnormal, dy, stiffer = p.slip_rows[0], p.slip_rows[i], p.slip_stiffness[0]
@@ -201,7 +201,7 @@ def _compute_dA(m, d, p, j):
     for r in range(n):
         side = _moved_side(m, d, p, j, r)
         # slip_moved is the same for all rows of a contact
-        if side >= 0 and _is_first(p, r):
+        if side >= 0 and _is_first_of_contact(p, r):
             _store_moved_motions(m, d, p, j, p.slip_con[r], side)
         force, moment = unit_force(d, p, r)
         h = p.slip_momentum[m.nbody * r + m.dof_bodyid[j]]

@@ -16,6 +16,7 @@ import numpy as np
 from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.integrator.runge_kutta import rk4_stage, rk4_start, rotation_rate
 from featherlane.engine.lanes.layout import Declare, Layout
+from featherlane.engine.sensor.measure import FIRST_PASS, LAST_STAGE, WITHIN
 from featherlane.engine.simulation.step.forward import forward
 from featherlane.engine.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.engine.simulation.tile.tiles import in_each_tile
@@ -51,12 +52,11 @@ def rk4_states_of_tile(m, d, b, thread, tile):
     rk4_start(m, d)  # stores q_0 and v_0
     write_records(b, thread, tile, s=0)
     for k in range(1, 4):
-        # in_stage: 1 a state within the step, 2 its last one, whose results stay in the world
-        d.in_stage[0] = 2 if k == 3 else 1
+        d.in_stage[0] = LAST_STAGE if k == 3 else WITHIN  # the results of the last stage stay in the world
         rk4_stage(m, d, k)  # qpos, qvel, time <- the state q_k, v_k
         forward(m, d)
         write_records(b, thread, tile, k)
-    d.in_stage[0] = 0
+    d.in_stage[0] = FIRST_PASS
 
 
 rk4_states = in_each_tile("rk4_states", rk4_states_of_tile)

@@ -77,7 +77,7 @@ from featherlane.engine.solver.rows.pyramid import smallest_edge
 
 @kernel
 def add_axis_product(d, j, f, x):
-    """Returns x + S_j . f."""
+    """Returns x + S_j . f, the power of the spatial force f at unit velocity of dof j, added to x."""
     S = d.cdof[j]
     y = fma(S[0], f[0], fma(S[1], f[1], fma(S[2], f[2], x)))
     return fma(S[3], f[3], fma(S[4], f[4], fma(S[5], f[5], y)))
@@ -335,7 +335,11 @@ def assemble_bodies(m, d):
 
 @kernel
 def add_within_trees(m, d):
-    """Adds contacts between two bodies of one tree."""
+    """Adds contacts between two bodies of one tree, in live worlds in which they push.
+
+    Contacts without friction have one row; those with rotation axes, or elliptic cones, have a wider stiffness than the
+    edges of a pyramid along two tangents.
+    """
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         c = d.contact[k]

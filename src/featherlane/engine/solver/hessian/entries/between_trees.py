@@ -134,15 +134,15 @@ def subtract_block_coupling(m, d, b, rows, c, n):
 @kernel
 def subtract_coupling(m, d, k):
     """Subtracts S_i . K S_j from H_ij for all dofs above the two bodies of coupling k, unless they are in one tree."""
-    tip, other = coupling_tips(d, k)
-    # block c runs from the other tip to the root, and for each c, block b from the tip to the root; -1 ends the loop,
+    tip, other_tip = coupling_tips(d, k)
+    # other_block runs from the other tip to the root, and for each, `block` from the tip to the root; -1 ends the loop,
     # and skips it for two bodies of one tree, whose contacts are added in within_tree.py
-    c = m.dof_blockid[other] if m.dof_treeid[tip] != m.dof_treeid[other] else -1
-    while c >= 0:
-        n = count_dofs_above(m, c, other)
-        store_stiffness_products(m, d, k, c, n)  # writes hessian.coupling_force
-        b = m.dof_blockid[tip]
-        while b >= 0:
-            subtract_block_coupling(m, d, b, count_dofs_above(m, b, tip), c, n)
-            b = m.block_parentid[b]
-        c = m.block_parentid[c]
+    other_block = m.dof_blockid[other_tip] if m.dof_treeid[tip] != m.dof_treeid[other_tip] else -1
+    while other_block >= 0:
+        other_count = count_dofs_above(m, other_block, other_tip)
+        store_stiffness_products(m, d, k, other_block, other_count)  # writes hessian.coupling_force
+        block = m.dof_blockid[tip]
+        while block >= 0:
+            subtract_block_coupling(m, d, block, count_dofs_above(m, block, tip), other_block, other_count)
+            block = m.block_parentid[block]
+        other_block = m.block_parentid[other_block]

@@ -154,7 +154,8 @@ def angular_edges_normal_weight(d, k):
 def add_angular_stiffness(d, b, r, A, p, s):
     """Adds [[A + p x^T + x p^T, p s^T], [s p^T, 0]] to K_b, with x = r x s, for a contact's rotation axes at arm r."""
     x = cross(r, s)
-    aa = (
+    # entries of A + p x^T + x p^T on and above the diagonal, by rows
+    rotation = (
         fma(2.0 * p.x, x.x, A.xx),
         fma(p.x, x.y, fma(x.x, p.y, A.xy)),
         fma(p.x, x.z, fma(x.x, p.z, A.xz)),
@@ -163,8 +164,8 @@ def add_angular_stiffness(d, b, r, A, p, s):
         fma(2.0 * p.z, x.z, A.zz),
     )
     for e in unrolled(range(6)):
-        d.hessian.body_K[b][e] += aa[e]
-    for e in unrolled(range(9)):  # of the rows of p s^T, behind the 6 of `aa`
+        d.hessian.body_K[b][e] += rotation[e]
+    for e in unrolled(range(9)):  # the rows of p s^T follow these 6
         d.hessian.body_K[b][6 + e] = fma(p[e // 3], s[e % 3], d.hessian.body_K[b][6 + e])
 
 

@@ -49,7 +49,7 @@ class Sources(NamedTuple):
     stride: int  # distance from one row to the next
     n: int  # number of rows
     pivot: int  # start of the first row's multipliers P in hessian.pivot: one for each row of the target
-    w: int  # number of multipliers per row: rows of the target
+    ntarget: int  # number of multipliers per row: rows of the target
 
 
 # ---- rank-n updates: rows of a target minus multipliers times the source rows ---------------------------------------
@@ -63,7 +63,7 @@ def update_tile(d, rows, source, i, c, height, width):
     # x[r][j]: entry of row i + r and column c + j
     x = tuple(tuple(A[rows[r] + c + j] for j in range(width)) for r in range(height))
     for k in range(source.n - 1, -1, -1):
-        source_row, multipliers = source.adr + k * source.stride + c, source.pivot + k * source.w + i
+        source_row, multipliers = source.adr + k * source.stride + c, source.pivot + k * source.ntarget + i
         minus_P = tuple(-P[multipliers + r] for r in range(height))
         A_k = tuple(A[source_row + j] for j in range(width))
         x = tuple(tuple(fma(minus_P[r], A_k[j], x[r][j]) for j in range(width)) for r in range(height))
@@ -98,18 +98,18 @@ def update_block_row(d, row, source, i, columns):
 
 # ---- one block ------------------------------------------------------------------------------------------------------
 @kernel
-def store_multipliers(d, block, offset, target, w, i, start):
+def store_multipliers(d, block, offset, target, ntarget, i, start):
     """Stores P_ki = A_ki / D_k in hessian.pivot, and x_i -= P_ki x_k, for the block's rows k >= start and one column i.
 
-    i: number of the column in a target block, which begins at column `offset` of the rows, and has w dofs, the first
-    one `target`.   Layout: P_ki is at k * w + i.
+    i: number of the column in a target block, which begins at column `offset` of the rows, and has ntarget dofs, the
+    first one `target`.   Layout: P_ki is at k * ntarget + i.
     """
     P, inverse, x = d.hessian.pivot, d.hessian.dinv, d.primal.search
     A_0i = block.adr + offset + i  # address of column i in the block's first row
     x_i = x[target + i]
     for k in range(block.size - 1, start - 1, -1):  # k descending, as in all sums
         P_ki = d.hessian.H[A_0i + k * block.stride] * inverse[block.first + k]
-        P[k * w + i] = P_ki
+        P[k * ntarget + i] = P_ki
         x_i = fma(-P_ki, x[block.first + k], x_i)
     x[target + i] = x_i
 
@@ -126,10 +126,10 @@ def eliminate_rows(d, block, i, height):
     row = block.adr + i * block.stride
     # the rows from `below` on; a row of the block has a multiplier for each column of the block
     source = Sources(
-        adr=block.adr + below * block.stride, stride=block.stride, n=size - below, pivot=below * size, w=size
+        adr=block.adr + below * block.stride, stride=block.stride, n=size - below, pivot=below * size, ntarget=size
     )
     for r in unrolled(range(height)):
-        store_multipliers(d, block, offset=above, target=first, w=size, i=i - r, start=below)
+        store_multipliers(d, block, offset=above, target=first, ntarget=size, i=i - r, start=below)
     if height == 2:
         # the columns before i of both rows, then the diagonal of row i
         update_two_rows(d, row - block.stride, row, source, i=i - 1, columns=above + i)
@@ -170,32 +170,33 @@ def factor_rows(d, block):
 def update_block_rows(d, row, width, source, columns, triangle):
     """Updates `columns` columns of the target's rows, which begin at row, row + width, ... in H: two rows at a time.
 
-    The target has source.w rows, one for each multiplier of a source row.
+    The target has source.ntarget rows, one for each multiplier of a source row.
     triangle: 0: only these columns.  1: the diagonal block follows them; row i is updated up to its column i.  In the
     first of two rows, the entry right of the diagonal is also computed, but not used.
     """
     i = 0
-    while i + 2 <= source.w:
+    while i + 2 <= source.ntarget:
         update_two_rows(d, row + i * width, row + i * width + width, source, i, columns + triangle * (i + 2))
         i += 2
-    if i < source.w:
+    if i < source.ntarget:
         update_block_row(d, row + i * width, source, i, columns + triangle * (i + 1))
 
 
 @kernel
-def find_run(d, e, end, f):
-    """Returns (first_f, last_f, last_e): the next run of blocks that are adjacent in two row lists.
+def find_run(d, entry, end, target_entry):
+    """Returns (first and last entry in the target's list, last entry in the source's list) of a run of blocks.
 
-    The run begins with entry e of the source's list, whose last entry is `end`, and ends with last_e.  In the target's
-    list it goes from first_f to last_f; f: entry from which first_f is searched.
+    A run is blocks that are adjacent in the row lists of the source and the target.  This one begins with `entry` of
+    the source's list, whose last entry is `end`.
+    target_entry: entry of the target's list from which the first block is searched.
     """
-    while d.hessian.blockcol[f] != d.hessian.blockcol[e]:
-        f += 1
-    first_f = f
-    while e < end and d.hessian.blockcol[f + 1] == d.hessian.blockcol[e + 1]:
-        e += 1
-        f += 1
-    return first_f, f, e
+    while d.hessian.blockcol[target_entry] != d.hessian.blockcol[entry]:
+        target_entry += 1
+    first_target_entry = target_entry
+    while entry < end and d.hessian.blockcol[target_entry + 1] == d.hessian.blockcol[entry + 1]:
+        entry += 1
+        target_entry += 1
+    return first_target_entry, target_entry, entry
 
 
 @kernel
@@ -207,30 +208,30 @@ def eliminate_from(m, d, block, b, at):
     """
     end = d.hessian.blockadr[b] + at  # the target's entry in the list of b; the target is the last one in its own list
     target_block = d.hessian.blockcol[end]
-    target, w = m.block_dofadr[target_block], m.block_dofnum[target_block]  # its first dof, and number of dofs
+    target, ntarget = m.block_dofadr[target_block], m.block_dofnum[target_block]  # its first dof, and number of dofs
     offset = d.hessian.blockoffset[end]
-    e, f = d.hessian.blockadr[b], d.hessian.blockadr[target_block]  # next entries of the lists of b and the target
-    for i in range(w):
-        store_multipliers(d, block, offset, target, w, i, start=0)  # writes hessian.pivot and primal.search
+    entry, target_entry = d.hessian.blockadr[b], d.hessian.blockadr[target_block]  # next ones of both lists
+    for i in range(ntarget):
+        store_multipliers(d, block, offset, target, ntarget, i, start=0)  # writes hessian.pivot and primal.search
     # start of the target's rows, and their distance: the columns of blocks above, then its own
     target_row = d.hessian.rowadr[target]
-    width = d.hessian.rownnz[target] - 1 + w
-    while e <= end:
-        first_f, last_f, last_e = find_run(d, e, end, f)
-        start = d.hessian.blockoffset[e]
+    width = d.hessian.rownnz[target] - 1 + ntarget
+    while entry <= end:
+        first_in_target, last_in_target, last_entry = find_run(d, entry, end, target_entry)
+        start = d.hessian.blockoffset[entry]
         # columns of the run; if it ends with the target itself: those before, then the lower triangle of the target
-        columns = d.hessian.blockoffset[last_e] - start
+        columns = d.hessian.blockoffset[last_entry] - start
         triangle = 1
-        if last_e < end:
-            columns = columns + m.block_dofnum[d.hessian.blockcol[last_e]]
+        if last_entry < end:
+            columns = columns + m.block_dofnum[d.hessian.blockcol[last_entry]]
             triangle = 0
-        source = Sources(adr=block.adr + start, stride=block.stride, n=block.size, pivot=0, w=w)
-        update_block_rows(d, target_row + d.hessian.blockoffset[first_f], width, source, columns, triangle)
-        e, f = last_e + 1, last_f + 1
+        source = Sources(adr=block.adr + start, stride=block.stride, n=block.size, pivot=0, ntarget=ntarget)
+        update_block_rows(d, target_row + d.hessian.blockoffset[first_in_target], width, source, columns, triangle)
+        entry, target_entry = last_entry + 1, last_in_target + 1
     # P = L, of `store_multipliers`
     for k in range(block.size):
-        for i in range(w):
-            d.hessian.H[block.adr + k * block.stride + offset + i] = d.hessian.pivot[k * w + i]
+        for i in range(ntarget):
+            d.hessian.H[block.adr + k * block.stride + offset + i] = d.hessian.pivot[k * ntarget + i]
 
 
 @stage
@@ -255,19 +256,19 @@ def factor_blocks(m, d):
 
 # ---- substitution ---------------------------------------------------------------------------------------------------
 @kernel
-def end_of_run(m, d, at, last):
-    """Returns the end of a run of blocks with consecutive dofs in a row list, and the number of dofs of the run.
+def end_of_run(m, d, e, end):
+    """Returns (entry after the run, its number of dofs): a run of consecutive blocks in a row list, from entry e on.
 
-    The run starts with entry `at` of the list, and ends before entry `last`.
+    Consecutive blocks have consecutive dofs.  The run ends before entry `end` at the latest.
     """
-    block = d.hessian.blockcol[at]
+    block = d.hessian.blockcol[e]
     n = m.block_dofnum[block]
-    at += 1
-    while at < last and d.hessian.blockcol[at] == block + 1:
+    e += 1
+    while e < end and d.hessian.blockcol[e] == block + 1:
         block += 1
         n += m.block_dofnum[block]
-        at += 1
-    return at, n
+        e += 1
+    return e, n
 
 
 @kernel

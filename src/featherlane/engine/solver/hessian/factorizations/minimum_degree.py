@@ -31,9 +31,9 @@ def clear_graph(m, d):
 def couple_trees(m, d, t, u):
     """Couples trees t and u: sets bit u in the row of t, and bit t in the row of u."""
     word_t, word_u = t * d.ngraphword + u // WORD_BITS, u * d.ngraphword + t // WORD_BITS
-    one = d.graph.bits[word_t] * 0 + 1  # 1 with the type of the words
-    d.graph.bits[word_t] = d.graph.bits[word_t] | (one << (u % WORD_BITS))
-    d.graph.bits[word_u] = d.graph.bits[word_u] | (one << (t % WORD_BITS))
+    word_of_one = d.graph.bits[word_t] * 0 + 1  # the number 1 with the type of the words
+    d.graph.bits[word_t] = d.graph.bits[word_t] | (word_of_one << (u % WORD_BITS))
+    d.graph.bits[word_u] = d.graph.bits[word_u] | (word_of_one << (t % WORD_BITS))
 
 
 @kernel
@@ -76,11 +76,11 @@ def merge_neighbours(d1, t, u):
     row_t, row_u = t * d1.ngraphword, u * d1.ngraphword
     for w in range(d1.ngraphword):
         d1.graph.bits[row_u + w] = d1.graph.bits[row_u + w] | d1.graph.bits[row_t + w]
-    one = d1.graph.bits[row_t] * 0 + 1  # 1 with the type of the words
+    word_of_one = d1.graph.bits[row_t] * 0 + 1  # the number 1 with the type of the words
     # clear bits t and u in the row of u
     word_of_t, word_of_u = row_u + t // WORD_BITS, row_u + u // WORD_BITS
-    d1.graph.bits[word_of_t] = d1.graph.bits[word_of_t] & ~(one << (t % WORD_BITS))
-    d1.graph.bits[word_of_u] = d1.graph.bits[word_of_u] & ~(one << (u % WORD_BITS))
+    d1.graph.bits[word_of_t] = d1.graph.bits[word_of_t] & ~(word_of_one << (t % WORD_BITS))
+    d1.graph.bits[word_of_u] = d1.graph.bits[word_of_u] & ~(word_of_one << (u % WORD_BITS))
 
 
 @kernel

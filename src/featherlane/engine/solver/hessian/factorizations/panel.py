@@ -65,9 +65,9 @@ def entry_index(start, size, row, column):
 
 @stage
 def clear_panels(m1, d1):
-    """Sets all entries of the placed panels to zero.
+    """Sets all entries of the panels to zero.
 
-    Reads:  graph.order, panel.adr, panel.width.   Writes: panel.*.
+    Reads:  graph.order, panel.adr, panel.width, panel.zero.   Writes: panel.values.
     """
     last_tree = d1.graph.order[d1.ngraph - 1]  # its panel is the last one
     vectors = eights(d1.panel.values)
@@ -114,25 +114,26 @@ def allocate_panels(m1, d1):
 def factor_free(d1, start, width, last, x_start):
     """Factors a free body's own rows as `factor_tree` does: first its own columns, in registers, then all others.
 
-    Row r += s_kr row k for the rows k < r, with s_kr = -A_kr / D_k; the same for x.
+    Row r -= L_kr row k for the rows k < r, with L_kr = A_kr / D_k; the same for x.
     start: index of the panel's first entry.  width: number of its columns.  last: last dof.  x_start: start of x.
     The body's own columns are the first group of eight: A_kr is at start + 8 k + r.
     """
     values = d1.panel.values
     vectors = eights(d1.panel.values)
     A = tuple(tuple(values[start + 8 * k + r] for r in range(FREE)) for k in range(FREE))
-    # A in s is a placeholder: s[k], the multipliers of row k, is set when row k is eliminated
-    x, s = d1.panel.x[x_start : x_start + FREE], A
+    # A in minus_L is a placeholder: minus_L[k], the multipliers of row k, is set when row k is eliminated
+    x, minus_L = d1.panel.x[x_start : x_start + FREE], A
     # own columns c >= r, the upper triangle
     for k in unrolled(range(FREE)):
         inverse = 1.0 / nonzero_pivot(A[k][k])
         d1.panel.inverse[last - k] = inverse
-        s_k = tuple(-(A[k][r] * inverse) for r in range(FREE))
+        minus_L_k = tuple(-(A[k][r] * inverse) for r in range(FREE))
         A = tuple(
-            tuple(fma(s_k[r], A[k][c], A[r][c]) if k < r <= c else A[r][c] for c in range(FREE)) for r in range(FREE)
+            tuple(fma(minus_L_k[r], A[k][c], A[r][c]) if k < r <= c else A[r][c] for c in range(FREE))
+            for r in range(FREE)
         )
-        x = tuple(fma(s_k[r], x[k], x[r]) if r > k else x[r] for r in range(FREE))
-        s = tuple(s_k if i == k else s[i] for i in range(FREE))
+        x = tuple(fma(minus_L_k[r], x[k], x[r]) if r > k else x[r] for r in range(FREE))
+        minus_L = tuple(minus_L_k if i == k else minus_L[i] for i in range(FREE))
     for k in unrolled(range(FREE)):
         for r in unrolled(range(k, FREE)):
             values[start + 8 * k + r] = A[k][r]
@@ -142,7 +143,7 @@ def factor_free(d1, start, width, last, x_start):
         group = start // 8 + FREE * c  # vector of row 0 in group c
         rows = vectors[group : group + FREE]
         for k in unrolled(range(FREE - 1)):
-            rows = tuple(fma(s[k][r], rows[k], rows[r]) if r > k else rows[r] for r in range(FREE))
+            rows = tuple(fma(minus_L[k][r], rows[k], rows[r]) if r > k else rows[r] for r in range(FREE))
         for r in unrolled(range(1, FREE)):
             vectors[group + r] = rows[r]
 
@@ -161,11 +162,11 @@ def factor_tree(m1, d1, t):
             inverse = 1.0 / nonzero_pivot(A[entry_index(start, size, k, k)])
             d1.panel.inverse[last - k] = inverse
             for r in range(k + 1, size):
-                s = -(A[entry_index(start, size, k, r)] * inverse)
+                minus_L = -(A[entry_index(start, size, k, r)] * inverse)
                 for c in range(r // 8, width // 8):  # groups of columns, from that of the diagonal on
                     group = start // 8 + c * size  # vector of row 0
-                    vectors[group + r] = fma(s, vectors[group + k], vectors[group + r])
-                x[x_start + r] = fma(s, x[x_start + k], x[x_start + r])
+                    vectors[group + r] = fma(minus_L, vectors[group + k], vectors[group + r])
+                x[x_start + r] = fma(minus_L, x[x_start + k], x[x_start + r])
 
 
 @kernel
@@ -184,9 +185,9 @@ def store_multipliers(m1, d1, t, u, source, size, groups):
     for c in range(groups):
         y = x[target + c]
         for k in range(size):
-            s = -(vectors[source + c * size + k] * d1.panel.inverse[last - k])
-            scale[c * size + k] = s
-            y = fma(s, d1.panel.x[start + k], y)
+            minus_L = -(vectors[source + c * size + k] * d1.panel.inverse[last - k])
+            scale[c * size + k] = minus_L
+            y = fma(minus_L, d1.panel.x[start + k], y)
         x[target + c] = y
 
 
@@ -210,17 +211,17 @@ def update_row(d1, target, rows, source, size, r, count):
 
 @kernel
 def update_free_columns(d1, target, source, count):
-    """Updates `count` groups of columns of a free body: row r += sum over k of s_kr (row k of an eliminated free body).
+    """Updates `count` groups of columns of a free body: row r -= sum over k of L_kr (row k of an eliminated free body).
 
-    target, source: vector of row 0 of the first group.  The multipliers s_kr = -L_kr = panel.scale[8 k + r] are those
-    of `store_multipliers`; each is read once.
+    target, source: vector of row 0 of the first group.  The multipliers -L_kr = panel.scale[8 k + r] are those of
+    `store_multipliers`; each is read once.
     """
     vectors = eights(d1.panel.values)
-    s = d1.panel.scale
+    minus_L = d1.panel.scale
     source_rows = tuple(vectors[source + FREE * c : source + FREE * c + FREE] for c in range(count))
     x = tuple(vectors[target + FREE * c : target + FREE * c + FREE] for c in range(count))
     for k in unrolled(range(FREE)):
-        x = tuple(tuple(fma(s[8 * k + r], source_rows[c][k], x[c][r]) for r in range(FREE)) for c in range(count))
+        x = tuple(tuple(fma(minus_L[8 * k + r], source_rows[c][k], x[c][r]) for r in range(FREE)) for c in range(count))
     for c in unrolled(range(count)):
         vectors[target + FREE * c : target + FREE * c + FREE] = x[c]
 

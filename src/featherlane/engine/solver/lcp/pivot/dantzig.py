@@ -213,7 +213,11 @@ def enter_factor(r1, p, t):
 
 @kernel
 def change_side(r1, p, i):
-    """Moves variable p, which ended a step of variable i, from the factor to its bound, or at w = 0 into the factor."""
+    """Changes the side of variable p, which ended a step of variable i.
+
+    A variable in the factor moves to the bound that it reached.  A variable at a bound reached w = 0 and enters the
+    factor.
+    """
     if r1.one.state[p] == BETWEEN:
         set_to_bound(r1, p, upper=r1.scaled.dx[p] > 0.0)
         remove_row(r1, p)

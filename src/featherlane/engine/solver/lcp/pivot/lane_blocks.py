@@ -12,8 +12,8 @@ worlds.
 
 Friction is *frozen*, as in ODE: first all other rows are solved, with x = 0 in those of friction, then all of them
 at the resulting limits.
-Symbols: i, j: rows of the problem;  a, b: active rows, which are free in some world: row lcp.order[a] of the problem;
-    least: pivots up to it count as 0 (SINGULAR);  live: mask of unsolved worlds.
+Symbols: p: the record of the problems;  i, j: rows of the problem;  a, b: active rows, which are free in some world:
+    row lcp.order[a] of the problem;  least: pivots up to it count as 0 (SINGULAR);  live: mask of unsolved worlds.
     `x + 0.0`: x, in which -0 becomes 0;  `compute_w_from_z`: w = A x - b;  `finish_at`: residual and status.
 Buffers: lcp.lower, lcp.upper: lower and upper limits in effect;  lcp.dx: change of x;  lcp_dx: by active row, of the
     substitutions;  lcp_state: the sets, see OPEN;  lcp_L: the packed factor of the active rows (packed_factor.py).
@@ -33,7 +33,7 @@ SINGULAR = 1e-13  # pivots up to this, relative to the largest diagonal, count a
 # rounding: violations of a bound up to EXACT times the size of x, and w of the wrong sign up to EXACT times the size of
 # x times the largest diagonal
 EXACT = 1e-12
-OPEN = 0.0  # lcp_state of a free row; -1: at its lower bound, 1: at its upper one
+AT_LOWER, OPEN, AT_UPPER = -1.0, 0.0, 1.0  # lcp_state of a row at its lower bound, free, at its upper bound
 
 
 # ---- L D L^T of the free rows ----------------------------------------------------------------------------------------
@@ -115,8 +115,8 @@ def add_correction(p):
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = p.lcp.x[i] + p.lcp.dx[i]
     count = list_changed_rows(p)
-    for half in range(count // 2):
-        add_columns(p, 2 * half, count=2)
+    for two in range(count // 2):
+        add_columns(p, 2 * two, count=2)
     if count % 2 == 1:
         add_columns(p, count - 1, count=1)
 
@@ -133,6 +133,7 @@ def violations(p, i, x_tolerance, w_tolerance):
     movable = p.lcp.lower[i] < p.lcp.upper[i]  # a row with equal limits stays at them, whatever w
     low = free & (x < p.lcp.lower[i] - x_tolerance)
     high = free & (x > p.lcp.upper[i] + x_tolerance)
+    # how far w is on the wrong side: below 0 at the lower limit, above 0 at the upper one
     wrong = movable & not_(free) & (where(state < 0.0, -w, w) > w_tolerance)
     return low, high, wrong
 
@@ -153,7 +154,7 @@ def exchange_rows(p, live):
     for i in range(p.lcp.n[0]):
         low, high, wrong = violations(p, i, x_tolerance, x_tolerance * diagonal)
         low, high, wrong = live & low, live & high, live & wrong
-        state = where(low, -1.0, where(high, 1.0, where(wrong, OPEN, p.lcp_state[i])))
+        state = where(low, AT_LOWER, where(high, AT_UPPER, where(wrong, OPEN, p.lcp_state[i])))
         bound = where(low, p.lcp.lower[i], p.lcp.upper[i])
         p.lcp.dx[i] = where(low | high, bound - p.lcp.x[i], 0.0)
         p.lcp_state[i] = state
@@ -174,7 +175,7 @@ def start_sets(p):
         p.lcp.x[i], p.lcp.w[i] = 0.0, -p.lcp.b[i]
         low = (p.lcp.lower[i] == 0.0) & (p.lcp.w[i] >= 0.0)
         high = (p.lcp.upper[i] == 0.0) & (p.lcp.w[i] <= 0.0)
-        p.lcp_state[i] = where(low, -1.0, where(high, 1.0, OPEN))
+        p.lcp_state[i] = where(low, AT_LOWER, where(high, AT_UPPER, OPEN))
 
 
 @kernel

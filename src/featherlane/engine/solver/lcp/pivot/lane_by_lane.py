@@ -1,8 +1,8 @@
 """Dantzig's method for W dense problems of one structure, one after another, by the pivots of a single problem.
 
-lcp.*: all problems, with a value per lane; one.*: the problem of one lane; lane: the world's number in the tile.  Both
-have the rows n, A, b, bounds lo, hi, friction findex and add, the solution x, w, and status, residual, niter
-(lcp/fields.py).
+p: the record of the problems.  lcp.*: all problems, with a value per lane; one.*: the problem of one lane; lane: the
+world's number in the tile.  Both have the rows n, A, b, bounds lo, hi, friction findex and add, the solution x, w, and
+status, residual, niter (lcp/fields.py).
 """
 
 from featherlane.engine.prelude import *

@@ -88,7 +88,8 @@ def reduce_group_columns(r1):
     mask = eights(r1.one.sum)[MASK // 8] > 0.5  # lanes of the group
     k = 0
     while k + 4 <= nfactor:
-        # rest: A_kG of rows k to k + 3, minus the sums over the rows j before them, then minus those over each other
+        # rest: A_kG of rows k to k + 3, minus the sums over the rows j before k, then over the rows of these four:
+        # T_k
         block = k * row_eights + c
         old = tuple(LT8[block + r * row_eights] for r in range(4))
         rest = tuple(old[r] for r in range(4))

@@ -145,18 +145,16 @@ def append_contact(m, d, k, start, n, present):
 @kernel
 def append_contact_rows(m, d):
     """Appends the rows of all contacts; afterwards con_D > 0 only if a contact has rows."""
-    mark_contacts_with_rows(m, d)  # writes con_D
+    mark_contacts_with_rows(m, d)  # writes con_D: > 0 in worlds in which the contact acts
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         c.lcprow = NO_ROW
         acts = c.D > 0.0
         if any_(acts):
-            n = 0
+            n = 0  # stays 0 if no dof moves its bodies (carrier), or if the rows do not fit
             start = first_free_column(d)
-            # carrier: the two bodies of the contact
             if reserve_rows(m, d, c.dim):
                 n = list_pair_columns(m, d, c.carrier[0], c.carrier[1], start)
-            # n = 0: no dof moves its bodies, or the rows do not fit
             if n > 0:
                 append_contact(m, d, k, start, n, acts)
                 clear_column_marks(d, start, n)

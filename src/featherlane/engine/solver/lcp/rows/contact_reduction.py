@@ -104,18 +104,18 @@ def reduce_pair_points(m, d, first, end):
 
 
 @kernel
-def same_pair(d, k, a):
-    """Checks whether slots k and a hold points of one pair.
+def same_pair(d, slot, other):
+    """Checks whether two slots hold points of one pair.
 
     con_cand is the number of the pair in the list of candidates.  In models with very many geoms, a tree finds pairs
     instead, and several have the same con_cand: so the explicit pairs (con_pair) and the geoms are compared, too.
     """
-    c = d.contact[a]
+    c = d.contact[other]
     return (
-        d.con_cand[k] == c.cand
-        and d.con_pair[k] == c.pair
-        and d.con_geom[k, 0] == c.geom[0]
-        and d.con_geom[k, 1] == c.geom[1]
+        d.con_cand[slot] == c.cand
+        and d.con_pair[slot] == c.pair
+        and d.con_geom[slot, 0] == c.geom[0]
+        and d.con_geom[slot, 1] == c.geom[1]
     )
 
 

@@ -35,10 +35,14 @@ from featherlane.engine.solver.lcp.rows.softness import loss_cfm, softness
 # ---- one dof -------------------------------------------------------------------------------------------------------
 @kernel
 def append_dof_row(m, d, i, J):
-    """Appends a row with one entry, J at dof i; returns a `NewRow` for `set_row`.  The caller checks the capacity."""
+    """Appends a row whose Jacobian has one entry, J at dof i; returns a `NewRow` for `set_row`.
+
+    Its columns are dof i and its ancestors, because its row of Y = J L^-1 D^-1/2 has entries there.  The caller checks
+    the capacity.
+    """
     start = first_free_column(d)
     n = append_chain(m, d.lcp.col, d.dual.mark, i, FIRST, start, n=0)
-    clear_column_marks(d, start, n)
+    clear_column_marks(d, start, n)  # `append_chain` has set them
     for column in range(start, start + n):  # J is 0 at the ancestors of dof i
         d.primal.search[d.lcp.col[column]] = 0.0
     d.primal.search[i] = J

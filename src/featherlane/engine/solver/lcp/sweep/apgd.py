@@ -172,7 +172,7 @@ def apgd(p, iterations, cone):
     tolerance = stopping_residual(p)
     best_residual = start_apgd(p, cone)
     t = 1.0
-    c = 1.0
+    c = 1.0  # steps since the last restart of the momentum
     steps = 0.0  # in each world, so far
     # steps since the residual last fell below its minimum: above PATIENCE there is no momentum, above 2 PATIENCE it is
     # tried again
@@ -185,7 +185,7 @@ def apgd(p, iterations, cone):
         projected_step(p, t, cone)  # writes d to lcp.dx
         curvature, square = direction_curvature(p)  # writes A d to lcp.dw
         taken = live & (t * curvature <= square)  # t d^T A d <= d^T D d
-        restart = goes_uphill(p) | (idle_steps > PATIENCE)
+        restart = goes_uphill(p) | (idle_steps > PATIENCE)  # of the momentum: beta = 0
         c = where(taken, where(restart, 1.0, c + 1.0), c)
         beta = where(restart, 0.0, (c - 1.0) / (c + 2.0))
         extrapolate(p, beta, taken)  # writes x, w, y, g

@@ -2,7 +2,7 @@
 
 QuickStep visits rows without findex first, then those of friction.  At sweeps 8, 16, ... all rows are shuffled by a
 generator whose state is `lcp.seed`.  There are lcp.n rows; lcp.findex is the normal row of friction, -1: none.  The
-order is the same in all worlds of a tile.
+order is the same in all worlds of a tile.  p is the record of the problems.
 Source: ODE 0.16 dWorldQuickStep, dRandInt (checked against the library for bounds up to 2^16 and beyond).
 """
 
