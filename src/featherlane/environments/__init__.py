@@ -12,6 +12,7 @@
     gymnasium_v5/       Gymnasium's MuJoCo tasks
     dm_control/         tasks of dm_control's suite
     libero/             tasks of LIBERO's suites
+    robosuite/          tasks of robosuite
     tasks/              tasks of the bundled robots, and their base classes
     registry.py         names for `gymnasium.make` and `gymnasium.make_vec`
 

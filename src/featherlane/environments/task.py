@@ -51,8 +51,8 @@ class Task:
             step, as in MuJoCo's `mj_step`.  "fresh": the current state, at the cost of one more forward pass.
             "dm_control": the current state for fields that positions and velocities determine, at a small cost; the
             others as for "gymnasium".  dm_control's `Environment.step` does the same.
-        control: a `fl.Controller` or a control kernel that runs within each time step; `prepare` makes it, and `act` sets
-            its goals.  None: the controls that `act` sets are constant within an action.
+        control: a `fl.Controller` or a control kernel that runs within each time step; `prepare` makes it, and `act`
+            sets its goals.  None: the controls that `act` sets are constant within an action.
         dt: duration of an action [s]; set by the environment.
         kernel_rows: slices of each kernel's values in `sensordata`; set by the environment.
 

@@ -120,6 +120,8 @@ class TaskEnv(VectorEnv):
             self.batch.bind(name)
         task.dt, task.kernel_rows = self.dt, {name: sensordata_slice(model, name) for name in task.kernels}
         task.prepare(self.batch)
+        if task.control is not None and task.derived == "dm_control":
+            raise ModelError("derived: got 'dm_control' with a controller, allowed are 'gymnasium' and 'fresh'")
         self.batch.forward_bound()  # for the first call of `observation`, which infers the spaces
         self._bad, self._history = self.batch.count_of(*FAULTS), History()
         self._warnings, self._seen = self.batch.rows["warning"], b""  # live counts, and those of the last step

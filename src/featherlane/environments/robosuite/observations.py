@@ -1,6 +1,6 @@
 """Observables of robosuite as functions over all worlds, by name.
 
-A function f(worlds, seen) returns (n, k); `seen` holds the observables before it, by name.  Quaternions are (x, y, z, w)
+A function f(worlds, seen) returns (n, k); `seen` has the observables before it, by name.  Quaternions are (x, y, z, w)
 with w >= 0 if they come from a matrix, as in robosuite.  `Delayed` poses are those of the sample before: robosuite
 evaluates the pose of an object in the gripper's frame before it samples the object.
 Source: robosuite 1.5.2, robots/robot.py and environments/manipulation/*.py, `_setup_observables`.

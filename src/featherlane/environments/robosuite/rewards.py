@@ -199,9 +199,11 @@ class Placed(Goal):
         active = ~placed
         nearest = lambda values: np.where(active, values, np.inf).min(axis=1)  # noqa: E731
         points, height = self.targets(worlds)
-        reach = REACH * near(nearest(np.stack([distance(worlds, self.grippers[0], p) for p in np.moveaxis(points, 1, 0)], 1)))
+        reach = REACH * near(
+            nearest(np.stack([distance(worlds, self.grippers[0], p) for p in np.moveaxis(points, 1, 0)], 1))
+        )
         fingers = np.moveaxis(touch[:, self.pads], 1, 3) & active[:, None, None]  # (n, gripper, finger, object)
-        held = fingers.any(axis=3).all(axis=2).any(axis=1)
+        held = np.any(np.all(np.any(fingers, axis=3), axis=2), axis=1)
         raised = near(nearest(np.maximum(height - pos[:, :, 2], 0.0)), 15.0)
         lift = held * (GRASP + (LIFT - GRASP) * raised)
         hover = np.where(over, LIFT, lift[:, None]) + (HOVER - LIFT) * near(apart)
@@ -249,10 +251,10 @@ class PickPlace(Placed):
     def places(self, worlds: Any, pos: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         above = pos[:, :, 2] - self.corner[2]
         low = self.corner[:2] - self.size * [[1, 1], [0, 1], [1, 0], [0, 0]]  # of the bins
-        inside = ((low < pos[:, :, :2]) & (pos[:, :, :2] < low + self.size)).all(axis=2)
+        inside = np.all((low < pos[:, :, :2]) & (pos[:, :, :2] < low + self.size), axis=2)
         apart = self.centre - pos[:, :, :2]
-        over = (np.abs(apart) < self.size / 2.0).all(axis=2)
-        return inside & (0.0 < above) & (above < 0.1), over, np.linalg.norm(apart, axis=2)
+        over = np.all(np.abs(apart) < self.size / 2.0, axis=2)
+        return inside & (above > 0.0) & (above < 0.1), over, np.linalg.norm(apart, axis=2)
 
     def targets(self, worlds: Any) -> tuple[np.ndarray, float | np.ndarray]:
         return worlds.xpos[:, self.bodies], self.corner[2] + 0.25
@@ -265,7 +267,9 @@ class ToolHang(Goal):
 
     def read(self, env: Any, contacts: Contacts) -> None:
         if self.shaping:
-            raise ModelError("ToolHang: got reward_shaping=True, allowed is False, because robosuite has no such reward")
+            raise ModelError(
+                "ToolHang: got reward_shaping=True, allowed is False, because robosuite has no such reward"
+            )
         self.sites, self.geoms, self.tool = env.obj_site_id, env.obj_geom_id, env.obj_body_id["tool"]
         parts = [geoms for each in env.robots[0].gripper.values() for geoms in each.important_geoms.values()]
         self.robot = contacts.between([geom for geoms in parts for geom in geoms], env.tool.contact_geoms)

@@ -21,7 +21,7 @@ from featherlane.extension import private, required, unsupported
 
 TRIED = ("1.5.2",)  # versions of robosuite
 WHAT = "a task of robosuite"
-ROBOTS = "Panda, Sawyer, IIWA, Jaco, Kinova3, UR5e, XArm7, Baxter"  # those with a fixed base
+ROBOTS = "Panda, Sawyer, IIWA, Jaco, Kinova3, UR5e, XArm7, Baxter"
 FIXED = {  # options that a batch sets itself
     "has_renderer": False,
     "has_offscreen_renderer": False,
@@ -45,7 +45,7 @@ class PartMaker(NamedTuple):
         rows: values of the part's arrays, the same in all worlds.
     """
 
-    make: Callable[[Batch], controllers.Part]
+    make: Callable[[Batch], Any]
     rows: Mapping[str, np.ndarray]
 
 
@@ -76,7 +76,7 @@ class Source:
         delayed: poses that have a memory.
         starts: initial states, name -> (k, ...): state fields; fields of the model that a reset changes; "touch": the
             contacts of the groups; "used": the number of the object that is used, in tasks with one of several objects.
-        alternatives: in tasks with one of several objects, the observables of the objects: the number of the object, and
+        alternatives: in tasks with one of several objects, of each observable of an object: its number, and
             the place among its observables, by name.
     """
 
@@ -128,19 +128,33 @@ def opened(task: str, settings: Mapping[str, Any]) -> Any:
     for name in settings:
         if name in REFUSED or name in FIXED:
             raise ModelError(f"{task}: got the option {name!r}, allowed are options without rendering and hard resets")
+    configs = settings.get("controller_configs")
+    for config in configs if isinstance(configs, list | tuple) else [configs]:
+        check_controllers(config or {})
     made = robosuite.environments.base.REGISTERED_ENVS[task]
     try:
         env = made(**FIXED, **settings)
     except (TypeError, AssertionError, ValueError, KeyError, AttributeError) as error:
-        raise ModelError(f"{task}: robosuite refuses the options {dict(settings)}: {error or type(error).__name__}") from error
+        named = ", ".join(settings)
+        raise ModelError(f"{task}: robosuite refuses the options {named}: {error or type(error).__name__}") from error
     env.reset()
     for robot in env.robots:
         if type(robot).__name__ != "FixedBaseRobot":
-            raise ModelError(f"robots: got {robot.name!r}, allowed are robots with a fixed base: {ROBOTS}")
-        kind = type(robot.composite_controller).name
-        if kind != "BASIC":
-            raise ModelError(f"controller_configs: got the type {kind!r}, allowed is 'BASIC'")
+            raise ModelError(f"robots: got {robot.name!r}, allowed are arms on a fixed base: {ROBOTS}")
     return env
+
+
+def check_controllers(config: Mapping[str, Any]) -> None:
+    """Raises an error for a configuration with another composite controller, or another controller of an arm."""
+    kind = config.get("type", "BASIC")
+    if kind != "BASIC":
+        raise ModelError(f"controller_configs: got the type {kind!r}, allowed is 'BASIC'")
+    for name, part in config.get("body_parts", {}).items():
+        if name in ("right", "left") and part.get("type") not in ARMS:
+            raise ModelError(
+                f"controller_configs: the part {name!r} has the controller {part.get('type')!r}, allowed are "
+                f"{', '.join(ARMS)}"
+            )
 
 
 def mujoco_model(env: Any) -> Any:
@@ -176,8 +190,6 @@ def parts_of(robot: Any) -> dict[str, PartMaker]:
         actuators = list(robot.robot_model.arm_actuators)
         half = len(actuators) // len(robot.arms)
         actuators = actuators[:half] if arm == "right" else actuators[half:]
-        if part.name not in ARMS:
-            raise ModelError(f"{robot.name}: the part {name!r} has the controller {part.name}, allowed are {', '.join(ARMS)}")
         for option in ("interpolator", "interpolator_pos", "interpolator_ori"):
             if getattr(part, option, None) is not None:
                 raise ModelError(f"{robot.name}: the part {name!r} has an {option}, allowed is 'interpolation': null")
@@ -257,14 +269,10 @@ def gripper_part(gripper: Any, part: Any) -> PartMaker:
         speed = float(np.abs(gain).max(initial=0.0)) or 1.0
         tried = np.random.default_rng(0).uniform(-1.0, 1.0, (40, k))
         expected = called(gripper, tried)
-        for speed, binary in ((speed, True), (speed, False), (None, False)):
-            closing = np.zeros((len(tried), k))
-            for t, action in enumerate(tried):
-                change = np.sign(action) if binary else action
-                closing[t] = action if speed is None else np.clip(closing[t - 1] * (t > 0) + speed * change, -1.0, 1.0)
-            signs = gain / (speed or 1.0)
+        for rate, binary in ((speed, True), (speed, False), (None, False)):
+            closing, signs = closings(tried, rate, binary), gain / (rate or 1.0)
             if np.allclose(base + signs * closing[:, columns], expected, rtol=0.0, atol=1e-12):
-                law = {"speed": speed, "binary": binary, "directions": signs, "columns": columns.tolist()}
+                law = {"speed": rate, "binary": binary, "directions": signs, "columns": columns.tolist()}
                 break
     if law is None:
         raise ModelError(
@@ -276,6 +284,16 @@ def gripper_part(gripper: Any, part: Any) -> PartMaker:
         half, middle = np.ones_like(half), np.zeros_like(middle)
     make = partial(controllers.Gripper, actuators=list(gripper.actuators), **law)
     return PartMaker(make, {"gain": law["directions"] * half, "offset": middle + half * base})
+
+
+def closings(actions: np.ndarray, speed: float | None, binary: bool) -> np.ndarray:
+    """Returns the closings of a `controllers.Gripper` after each of some actions (t, k), from 0."""
+    found, last = [], np.zeros(actions.shape[1])
+    for action in actions:
+        change = np.sign(action) if binary else action
+        last = action if speed is None else np.clip(last + speed * change, -1.0, 1.0)
+        found.append(last)
+    return np.array(found)
 
 
 def called(gripper: Any, actions: np.ndarray) -> np.ndarray:
@@ -301,7 +319,7 @@ def observables(env: Any, goal: Goal, model: Model) -> tuple[list[Observed], dic
     alternatives = {name: (k, i) for k, names in sensors.items() for i, name in enumerate(names)}
     found = []
     for name, each in private("robosuite", env, "_observables").items():
-        if not (each.is_enabled() and each.is_active() or name in alternatives):
+        if not ((each.is_enabled() and each.is_active()) or name in alternatives):
             continue
         if name not in known:
             raise ModelError(f"observable {name!r} is not supported, allowed are {', '.join(known)}{near(name, known)}")

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from featherlane import Batch, controllers
+from featherlane import Batch, Camera, controllers
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.robosuite.source import STATE, Source, read
 from featherlane.environments.task import Task
 from featherlane.extension import whole_argument
 
+VISUAL = (0, 1, 1, 0, 0, 0)  # groups of geoms in images: without those that only collide
 FIELDS = ("xpos", "xquat", "site_xpos", "site_xmat", "qacc")
 
 
@@ -29,6 +30,8 @@ class RobosuiteTask(Task):
         reward_scale: the largest reward; None: rewards are not scaled.
         control_freq: actions per second.
         horizon: actions after which an episode is truncated.
+        camera_names: names of cameras whose images are observed, as "agentview/rgb".
+        camera_heights, camera_widths: size of the images [pixels].
         pool: number of initial states, which robosuite samples when the environment is made; each reset of a world
             chooses one by the world's random number generator.
         seed: seed of these initial states; None: fresh ones.
@@ -45,6 +48,9 @@ class RobosuiteTask(Task):
     reward_scale: float | None = 1.0
     control_freq: float = 20
     horizon: int = 1000
+    camera_names: str | Sequence[str] = ()
+    camera_heights: int = 256
+    camera_widths: int = 256
     pool: int = 256
     seed: int | None = 0
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -65,6 +71,9 @@ class RobosuiteTask(Task):
         self.source: Source = read(self.name.removeprefix("robosuite."), settings, self.pool)
         self.model, self.frame_skip, self.max_episode_steps = self.source.model, self.source.frame_skip, self.horizon
         self.fields = (*FIELDS, *self.source.goal.fields)
+        height, width = self.camera_heights, self.camera_widths
+        names = [self.camera_names] if isinstance(self.camera_names, str) else self.camera_names
+        self.cameras = [Camera(name, height=height, width=width, output="rgb", geomgroup=VISUAL) for name in names]
 
     def prepare(self, worlds: Batch) -> None:
         made = {}
