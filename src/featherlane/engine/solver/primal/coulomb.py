@@ -71,8 +71,8 @@ ROUGH, PART = 0.3, 1e-3
 def is_unsolved(m, d, scale, residual):
     """Returns the mask of worlds whose residual shows that the law is not solved, in one of three cases.
 
-        unexplained    above the tolerance, neither small (SMALL) nor rounding of its terms
-        is_large       above the tolerance and LARGE, even if it is rounding
+        unexplained    above the tolerance and SMALL of the forces, and not rounding of its terms
+        is_large       above the tolerance and LARGE of the forces, even if it is rounding
         out_of_range   not below FAR, or NaN
     scale: of the residual in the test of the tolerance.
     """

@@ -125,7 +125,7 @@ def subtract_factor_rows(r1, lane, count):
     block = (8 * c + lane) * row_eights + c
     rest = tuple(LT8[block + r * row_eights] for r in range(4))  # rows of A_GG, from which T^T D^-1 T is subtracted
     for k in range(nfactor):
-        # T_k: row k of T, all columns of G; LT[entry + r]: its entry in the column of row r of these four
+        # T_k: row k of T, all columns of G; LT[entry + r]: entry of T_k in the column of row r of these four
         T_k = LT8[k * row_eights + c]
         minus_Dinv = -Dinv[k]
         entry = 8 * (k * row_eights + c) + lane

@@ -191,9 +191,11 @@ def set_disc_steps(p, k, count):
 
 @kernel
 def set_cone_steps(p):
-    """Sets lcp.step to 1 / A_ii; to mu_i^2 / max mu_j^2 A_jj for a normal (mu = 1) and its friction rows j.
+    """Computes lcp.step, the change of x_i per unit of w_i, for projections on whole cones.
 
-    All rows of a contact then have equal steps in (x_k, s), as the projection on the whole cone requires.
+    mu_i^2 / max of mu_j^2 A_jj    for a normal row with friction (mu = 1) and its friction rows with mu_i > 0, over
+                                   these rows j: equal steps in (x_k, s), as the projection requires
+    as in `set_steps`              for all other rows: 1 / A_ii
     """
     set_steps(p, cone=0)  # lcp.step = 1 / A_ii
     for k in range(p.lcp.n[0]):
