@@ -401,9 +401,9 @@ def disc_with_disc(d1):
 def edges_and_corners(d1, side):
     """Adds the ends of the edges of `side`, clipped by the other feature, and the other's corners inside this polygon.
 
-    For two polygons these are corners of the second inside the first, crossings of edges, and corners of the
-    first inside the second; for a disc and a polygon, crossings of edges with the rim, and points of the rim.  Returns
-    the least distance.
+    For two polygons, `side` is 1, and these are corners of the second inside the first, crossings of edges, and corners
+    of the first inside the second; for a disc and a polygon, crossings of edges with the rim, and points of the rim.
+    Returns the least distance.
     """
     count = d1.feature.count[side]
     corners = RIM if d1.feature.count[1 - side] == DISC else d1.feature.count[1 - side]

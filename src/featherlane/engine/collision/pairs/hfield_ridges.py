@@ -163,10 +163,11 @@ def add_overlap(m1, d1, start, end, along, replaced):
     """
     set_contact_axes(d1)
     d1.clip.count[0] = 0
-    least = FAR
+    least = FAR  # distance of the nearest point of the overlap; FAR without an overlap
     if m1.opt_disableflags & DISABLE_MULTICCD == 0:
         least = add_candidates(m1, d1)  # writes clip.*
-    # the nearest point is on the ridge, and not at an end where only the next edge is touched
+    # the nearest point is on the ridge, and the normal across it: at an end, a normal with a component along the ridge
+    # is that of a contact of the next edge
     offset = d1.convex.witness[0] - start
     along_ridge = clip(dot(offset, along), 0.0, norm3(end - start))
     from_ridge = offset - along_ridge * along

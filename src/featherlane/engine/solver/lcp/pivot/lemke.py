@@ -50,7 +50,8 @@ def exchange_variables(p1, r, c):
     """Exchanges the basic variable of row r and the nonbasic one of column c; the pivot is T_rc.
 
     Row r is solved for the variable of column c: its entries are -T_rj / T_rc for j != c, 1 / T_rc in column c, and
-    -q_r / T_rc.  In each other row i, this row replaces the variable: T_ic times it is added, with T_ic = 0 before.
+    -q_r / T_rc.  In each other row i, this row replaces the variable: T_ic is set to 0, and its former value times row
+    r is added.
     """
     n, stride = p1.one.n[0], p1.nlcpone
     inverse = 1.0 / p1.scaled.A[stride * r + c]
