@@ -103,17 +103,17 @@ def in_site(scene: Scene, body: int, site: int, size: np.ndarray) -> np.ndarray:
     half = np.abs(scene.site_xmat[:, site].reshape(-1, 3, 3) @ size)
     low, high = scene.site_xpos[:, site] - half, scene.site_xpos[:, site] + half
     low[:, 2] -= BELOW_BOX
-    return ((scene.xpos[:, body] > low) & (scene.xpos[:, body] < high)).all(axis=1)
+    return np.asarray(((scene.xpos[:, body] > low) & (scene.xpos[:, body] < high)).all(axis=1))
 
 
 def any_joint(scene: Scene, columns: np.ndarray, limit: Limit) -> np.ndarray:
     """Returns where a joint of an object fulfills a condition, (n,) bool."""
-    return limit.holds(scene.qpos[:, columns]).any(axis=1)
+    return np.asarray(limit.holds(scene.qpos[:, columns]).any(axis=1))
 
 
 def all_joints(scene: Scene, columns: np.ndarray, limit: Limit) -> np.ndarray:
     """Returns where all joints of an object fulfill a condition, (n,) bool."""
-    return limit.holds(scene.qpos[:, columns]).all(axis=1)
+    return np.asarray(limit.holds(scene.qpos[:, columns]).all(axis=1))
 
 
 def lifted(scene: Scene, place: Callable[[Scene], np.ndarray]) -> np.ndarray:
