@@ -53,7 +53,7 @@ def write(out: Path, rows: list[dict[str, Any]]) -> None:
     """Writes the table as CSV, with rates from 0 to 1, or as Markdown."""
     if out.suffix.lower() == ".csv":
         with open(out, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter[str](file, COLUMNS)
+            writer = csv.DictWriter(file, list[Any](COLUMNS))
             writer.writeheader()
             writer.writerows(rows)
         return
