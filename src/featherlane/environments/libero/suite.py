@@ -146,7 +146,7 @@ def _array(path: Path) -> Any:
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.endswith("data.pkl")]
         if len(names) != 1:
-            raise ValueError(f"got {len(names)} entries data.pkl, allowed is 1")
+            raise ModelError(f"got {len(names)} entries data.pkl, allowed is 1")
         return _ArrayReader(io.BytesIO(archive.read(names[0]))).load()
 
 
