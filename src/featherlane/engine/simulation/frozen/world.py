@@ -140,7 +140,7 @@ class FrozenWorld:
         """
         f = self._field(name, "fl_find_constant") if isinstance(name, str) else None
         if f is None:
-            raise UnknownNameError(f"constant: got {name!r}, allowed are names of arrays of the model (docs/fields.md)")
+            raise UnknownNameError(f"constant: got {name!r}, allowed are names of arrays of the model")
         return f.array(self._opened).copy()
 
     def id(self, kind: str, name: str) -> int:
