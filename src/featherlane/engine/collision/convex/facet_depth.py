@@ -285,8 +285,14 @@ def clip_interval(height0, height1, lo, hi):
 def measure_edge(m1, d1, side, size):
     """Measures the facet of a face of one core, that of `side`, and a parallel edge of the other over it.
 
-    depth = offset - the lower end's height along the face's normal.  The first core's deepest point is the middle of
-    the edge's part over the face, or if the face is the first core's, the projection of this middle on the face.
+    depth = offset - the lower end's height along the face's normal.  The deepest point of the first core is the middle
+    of the edge's part over the face, if the edge is the first core's, else the projection of this middle on the face.
+    The facet contains the face less that middle, which is at least `clearance` from the face's border: so is the foot.
+    The facet is rejected in these cases:
+
+    - The edge is not parallel to the face.
+    - No part of the edge is over the face and farther than `clearance` from its border (`interval_over_face`).
+    - The error of the face and the edge matters (not `is_decided`).
     """
     normal, offset = plane_of_face(m1, d1, side)
     other = 1 - side
@@ -380,8 +386,13 @@ def measure_faces(m1, d1, size):
 
     depth = offset - height of the second face's lowest corner along the first one's normal.
     The foot is well inside the facet if a point of one face, projected, is well inside the other face.  Such a point is
-    searched among the second face's corners, then the first one's corners, then the second one's edges.  The deepest
-    point of the first core is the projection of this point on the first face.
+    searched among the second face's corners, then the first one's corners, then, for at most MOST_EDGE_PAIRS pairs of
+    edges, on the second one's edges.  The deepest point of the first core is the projection of this point on the first
+    face.  The facet is rejected in these cases:
+
+    - The normals are not opposite, up to PARALLEL.
+    - The total error is above the tolerance, or matters (not `is_decided`).
+    - No such point is found.
     """
     normal, offset = plane_of_face(m1, d1, side=0)
     other_normal, _ = plane_of_face(m1, d1, side=1)

@@ -88,9 +88,9 @@ def nearest_end(p, h, size):
 
 @kernel
 def none_nearer(p, h, half, size, feature, k, x, best):
-    """Returns whether no edge is nearer than end x: x is over face k, and the segment leads away from it.
+    """Returns whether no edge is nearer than end x: it is over a face, and the other end is not nearer to this face.
 
-    The plane of the face then separates the segment from all edges by the distance of the end, sqrt(best).
+    The plane of the face then separates the segment from all edges by the distance of end x, sqrt(best).
     `nearest_edge` could then find an edge only by a rounding error of more than MINVAL.  The error of a
     squared distance is about 1e-16 sqrt(best) lengths: it is below MINVAL if best lengths^2 < 1.
 

@@ -77,8 +77,9 @@ def add_contact(d1, dist, pos, n):
 def keep_spare(d1, dist, pos, n, lowest):
     """Keeps the contact of a point in the ground as the spare contact, if it is better than the one kept before.
 
-    Better is the plane that the shape leaves by a shorter way, and the deeper one of two points below one plane.
-    lowest: height of the shape's lowest point over the plane [m]: the way is -lowest.
+    The better contact is that of the plane below which the shape is less deep.  Of two points below the same plane, it
+    is the deeper one.
+    lowest: height of the shape's lowest point over the plane of the contact [m], negative; OF_RIDGE for a ridge.
     """
     lowest_before = d1.relief.spare_low[0]
     if lowest > lowest_before or (lowest == lowest_before and dist < d1.relief.spare_dist[0]):
