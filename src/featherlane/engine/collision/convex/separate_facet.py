@@ -220,8 +220,9 @@ def is_supporting_plane(m1, d1):
     """Returns whether no vertex of the difference is above the facet's plane: max over vertices (n . x) <= offset.
 
     The tolerance is twice the error of an inclination by PARALLEL and of the facet's corners.
-    The test fails if the facet combines a face with the wrong one of two edges of the other core: of two boxes inclined
-    by 1e-3, a face that is almost parallel to the final plane of a search may be below the other edge.
+    The test excludes facets of a face with the wrong edge of the other core.  Example: two boxes are inclined by 1e-3,
+    so that a face of one is almost parallel to the final plane of the search, which ended at one edge of the other box.
+    Along the normal of this face, another edge of that box may be deeper.
     """
     size, normal = size_of_pair(m1, d1), d1.convex.normal[0]
     highest = dot(support_along(m1, d1, normal), normal)

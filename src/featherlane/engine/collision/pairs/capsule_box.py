@@ -267,10 +267,11 @@ def extent_from_corner(z, h, size, corner, x):
 
 @kernel
 def extent_from_edge(z, h, size, corner, k, x, e):
-    """Returns the extent from an edge along axis k, over that face at the edge which is more parallel to the segment.
+    """Returns the extent from an edge along axis k, over one of the two faces at the edge.
 
-    It ends at the end of the edge, at the face's other side or at the segment's end.  NO_SECOND: the segment points at
-    the box.
+    It is the face that is more parallel to the segment.
+    The extent ends at the end of the edge, at the face's other side or at the segment's end.  NO_SECOND: the segment
+    points at the box.
     z: unit direction of the segment; corner: lower corner of the edge; x, e: coordinates of the nearest points.
     """
     # the axes other than k along which h leads into the box: if both or none, the segment points at the box
