@@ -146,7 +146,8 @@ def measure_crossing(m1, d1, size):
     """Measures the facet of an edge of each core, whose difference is the parallelogram p + s edge1 - t edge2.
 
     With normal = edge1 x edge2, the foot has s = -normal . (p x edge2) / |normal|^2 and t = -normal . (p x edge1) /
-    |normal|^2.  Its distance from the border is |normal| min(s, 1 - s) / |edge2|, and with t over |edge1|.
+    |normal|^2.  Its distance from the border is the smaller one of |normal| min(s, 1 - s) / |edge2| and
+    |normal| min(t, 1 - t) / |edge1|.
     """
     vertex1, vertex2 = d1.facet.vertex[0, 0], d1.facet.vertex[1, 0]
     p = vertex_difference(m1, d1, vertex1, vertex2)

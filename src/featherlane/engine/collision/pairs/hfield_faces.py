@@ -217,6 +217,7 @@ def collide_triangle(m1, d1, field, r, c, half):
 
     A point below the plane and in the ground is also kept as a spare contact, wherever its foot is (`keep_spare`).
     half: 0 or 1, which triangle of the cell (`triangle_points`).
+
     Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.   Scratch: manifold.*, shapes.pos, shapes.mat.
     """
     a, b, corner = triangle_points(m1, d1, field, r, c, half)
@@ -250,6 +251,14 @@ def collide_triangle(m1, d1, field, r, c, half):
 def collide_outer_face(m1, d1, field, face):
     """Adds the contacts of the shape and a wall or the bottom to relief.*, if the shape's centre is on its outer side.
 
+    A contact point of the face's plane (`plane_points`) is added if all of this holds:
+
+    - Its foot is on the face (`is_on_outer_face`).
+    - It is on the outer side of the face, or in the ground: on the inner side of a wall, it may be above lower ground.
+    - The shape does not leave the ground through another face (`add_unless_leaving_elsewhere`).
+
+    face: as in `outer_face`.
+
     Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.   Scratch: manifold.*, shapes.pos, shapes.mat.
     """
     if faces_shape(m1, d1, field, face):
@@ -260,9 +269,10 @@ def collide_outer_face(m1, d1, field, face):
             plane_points(m1, d1)
             for i in range(d1.manifold.count[0]):
                 dist, pos = d1.manifold.dist[i], d1.manifold.pos[i]
+                # as in `collide_triangle`
                 foot, q = fma(-0.5 * dist, n, pos), fma(0.5 * dist + core_radius(d1, side=1), n, pos)
                 within = is_on_outer_face(m1, field, face, foot)
-                # a point beyond the wall may be in the air above lower ground
+                # on the inner side
                 if within and dot(q - p, n) < 0.0:
                     within = is_below_surface(m1, field, q, rounding_of_heights(m1, field))
                 if within:
