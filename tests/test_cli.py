@@ -17,7 +17,8 @@ import pytest
 from rich.console import Console
 
 import featherlane as fl
-from featherlane.apps.cli import run_command, video
+from featherlane.apps import video
+from featherlane.apps.cli import run_command
 from featherlane.apps.cli.controls import Zero, control_source
 from featherlane.apps.cli.exit import BAD_WORLDS
 from featherlane.apps.cli.output import FILE_WIDTH, console, model_label, progress, table

@@ -45,6 +45,7 @@ BLOCKED = {
     "from featherlane.integrations.mjlab import use; use()": "featherlane[mjlab]",
     "from featherlane.integrations.dm_control import use; use(0)": "featherlane[dm-control]",
     "from featherlane.integrations.robosuite import use; use(0)": "robosuite==1.5.2",
+    "from featherlane.environments import make_vec; make_vec('robosuite.Lift')": "robosuite==1.5.2",
     "from featherlane.apps.viewer.lock import viser_module as m; m()": "featherlane[view]",
     "from featherlane.distributed.cluster import connect; connect()": "featherlane[distributed]",
     "from featherlane.apps.cli.plot import require_matplotlib as m; m()": "featherlane[plot]",

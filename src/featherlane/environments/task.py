@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane import Batch, Camera, MixedBatch, Model, load
+from featherlane import Batch, Camera, Controller, MixedBatch, Model, load
 from featherlane.environments.compiled import sensordata_slice, with_kernels
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.errors import MissingMethodError, ModelError
@@ -51,6 +51,8 @@ class Task:
             step, as in MuJoCo's `mj_step`.  "fresh": the current state, at the cost of one more forward pass.
             "dm_control": the current state for fields that positions and velocities determine, at a small cost; the
             others as for "gymnasium".  dm_control's `Environment.step` does the same.
+        control: a `fl.Controller` or a control kernel that runs within each time step; `prepare` makes it, and `act`
+            sets its goals.  None: the controls that `act` sets are constant within an action.
         dt: duration of an action [s]; set by the environment.
         kernel_rows: slices of each kernel's values in `sensordata`; set by the environment.
 
@@ -68,6 +70,7 @@ class Task:
     max_episode_steps: int | None = None
     forward_at_start: bool = True
     derived: str = "gymnasium"
+    control: Controller | Kernel | None = None
     dt: float
     kernel_rows: Mapping[str, slice] = {}
     _ignored_warning: str = ""  # pattern of warnings about a file that users cannot change
@@ -108,6 +111,13 @@ class Task:
     def before(self, worlds: Batch) -> Any:
         """Returns copies of the values before the action that `reward` needs; the arrays themselves are live."""
         return None
+
+    def advance(self, worlds: Batch, nstep: int, ids: np.ndarray | None) -> None:
+        """Runs the nstep time steps of an action in the worlds `ids`; None for all."""
+        if self.control is None:
+            worlds.step(nstep, ids=ids, stage="velocity" if self.derived == "dm_control" else None)
+        else:
+            worlds.rollout(nstep, self.control, (), ids=ids)
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> Parts:
         """Returns the reward of each world: (n,), or terms (n,) by name, which are summed."""

@@ -120,6 +120,8 @@ class TaskEnv(VectorEnv):
             self.batch.bind(name)
         task.dt, task.kernel_rows = self.dt, {name: sensordata_slice(model, name) for name in task.kernels}
         task.prepare(self.batch)
+        if task.control is not None and task.derived == "dm_control":
+            raise ModelError("derived: got 'dm_control' with a controller, allowed are 'gymnasium' and 'fresh'")
         self.batch.forward_bound()  # for the first call of `observation`, which infers the spaces
         self._bad, self._history = self.batch.count_of(*FAULTS), History()
         self._warnings, self._seen = self.batch.rows["warning"], b""  # live counts, and those of the last step
@@ -314,7 +316,7 @@ class TaskEnv(VectorEnv):
         batch, task = self.batch, self.task
         before, ids = task.before(batch), self._every if moving is None else moving
         task.act(batch, actions if moving is None else actions[moving], ids)
-        batch.step(self.frame_skip, ids=moving, stage="velocity" if task.derived == "dm_control" else None)
+        task.advance(batch, self.frame_skip, moving)
         if task.derived == "fresh" and batch.bound:
             batch.forward(moving)
         found = outcome(actions, before)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import hashlib
+import importlib
+import json
 import pickle
 import re
 import zipfile
@@ -159,9 +162,6 @@ def test_equal_worlds_have_equal_files(arm, tmp_path):
 
 def test_the_self_test_detects_other_bits(arm, tmp_path):
     """A file whose mass differs in the last bit fits, and fails its self-test."""
-    import hashlib
-    import json
-
     model, path, _ = arm
     assert fl.thaw(path).self_test()
     with zipfile.ZipFile(path) as file:
@@ -179,6 +179,16 @@ def test_the_self_test_detects_other_bits(arm, tmp_path):
         file.comment = f"featherlane frozen world, SHA-256 of manifest.json: {digest}".encode()
     world = fl.thaw(tmp_path / "other.flz", trust=digest)
     assert not world.self_test()
+
+
+def test_a_file_with_other_bits_is_not_written(monkeypatch, tmp_path):
+    path = tmp_path / "world.flz"
+    path.write_bytes(b"previous")
+    module = importlib.import_module("featherlane.engine.simulation.frozen.freeze")
+    monkeypatch.setattr(module, "moved", lambda *_: 64 * "0")
+    with pytest.raises(fl.ModelError, match="the kernels have other bits than `step`"):
+        fl.freeze(fl.bundled("pendulum"), path)
+    assert path.read_bytes() == b"previous" and list(tmp_path.iterdir()) == [path]
 
 
 # ---- fields ----------------------------------------------------------------------------------------------------------

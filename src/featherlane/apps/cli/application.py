@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from featherlane import show_config
-from featherlane.errors import page
+from featherlane.errors import ModelError, page
 from featherlane.extension import repairing
 
 application = typer.Typer(
@@ -425,6 +425,50 @@ def _listed(text: str) -> tuple[str, ...]:
 def _setup(metavar: str | None, text: str) -> Any:
     """Returns an option that sets up a robot; metavar None: the values of its type are shown."""
     return typer.Option(metavar=metavar, help=text, show_default=False)
+
+
+@application.command("evaluate")
+def _evaluate(
+    suite: Annotated[
+        str, typer.Argument(metavar="SUITE", help="libero_spatial, libero_object, libero_goal or libero_10.")
+    ],
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="Function (observation, instruction, started) -> actions (worlds, 7), in a module or FILE.py; or "
+            "random: random actions; or still: actions without motion.",
+        ),
+    ] = "random",
+    episodes: Annotated[int, typer.Option(metavar="N", help="Number of episodes of each task.")] = 50,
+    worlds: Annotated[int, typer.Option(metavar="N", help="Number of episodes that run at the same time.")] = 50,
+    tasks: Annotated[str | None, typer.Option(metavar="N,...", help="Tasks from 0 to 9. Default: all.")] = None,
+    horizon: Annotated[int, typer.Option(metavar="N", help="Number of actions after which an episode fails.")] = 600,
+    settle: Annotated[
+        int, typer.Option(metavar="N", help="Number of actions without motion before each episode.")
+    ] = 10,
+    image_size: Annotated[
+        int, typer.Option(metavar="PIXELS", help="Size of the images that the policy gets; 0: none.")
+    ] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the table, as CSV or Markdown by the suffix.")
+    ] = None,
+    dtype: Dtype = Precision.float64,
+    threads: Threads = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of random actions and of the poses of fixtures.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Run a policy in the tasks of a LIBERO suite, and report its success with confidence intervals."""
+    from featherlane.apps.cli.evaluate import evaluate_policy
+    from featherlane.apps.measure.success import Evaluation
+
+    try:
+        chosen = None if tasks is None else tuple(int(number) for number in _listed(tasks))
+    except ValueError:
+        raise ModelError(f"tasks: got {tasks!r}, allowed are numbers from 0 to 9, as in 0,3") from None
+    size = {"horizon": horizon, "settle": settle, "image_size": image_size}
+    given = Evaluation(suite, episodes, worlds, chosen, seed=seed, dtype=dtype.value, threads=threads, **size)
+    evaluate_policy(given, policy, out, as_json)
 
 
 @application.command("convert")

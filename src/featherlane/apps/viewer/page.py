@@ -78,11 +78,11 @@ class Page:
         return self.worker.ask(marked, timeout)
 
     # ---- in the page's thread ----------------------------------------------------------------------------------------
-    def notify(self, message: str, title: str = "Error") -> None:
+    def notify(self, message: str, title: str = "Error", color: str = "red") -> None:
         """Shows a notification to all visitors."""
         self.message = message
         for client in list(self.server.get_clients().values()):
-            client.add_notification(title, plain(message), auto_close_seconds=NOTICE, color="red")
+            client.add_notification(title, plain(message), auto_close_seconds=NOTICE, color=color)
 
     def turn(self, visitors: int) -> float:
         """Performs the updates that are due, and returns the time to wait for a job [s]."""

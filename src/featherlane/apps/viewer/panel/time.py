@@ -99,14 +99,14 @@ def _video(controls: Controls) -> None:
             controls.page.notify(str(error))
 
     threading.Thread(target=send, daemon=True).start()
-    controls.page.notify("It is saved when it is complete.", "Video")
+    controls.page.notify("It is saved when it is complete.", "Video", "blue")
 
 
 def _side_by_side(controls: Controls) -> None:
     session, note = controls.session.side_by_side(controls.world())
     controls.page.enter(session)
     if note:
-        controls.page.notify(note, "Side by side")
+        controls.page.notify(note, "Side by side", "blue")
 
 
 def _bookmarks(controls: Controls, source: Session) -> None:

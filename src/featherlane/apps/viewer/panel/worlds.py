@@ -80,7 +80,7 @@ class DrawnWorlds:
         frames, failure = incident.replay()
         self.page.enter(Playback(incident.model, frames, f"world {incident.world}"))
         causes = ", ".join(failure.causes)
-        self.page.notify(f"The step after the last frame failed ({causes}).", "Last second before the failure")
+        self.page.notify(f"The step after the last frame failed ({causes}).", "Last second before the failure", "blue")
 
     def _save_incident(self) -> None:
         incident = self._incident()

@@ -38,8 +38,8 @@ from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeature
 FORMAT = 1
 COMMENT = "featherlane frozen world, SHA-256 of manifest.json: "
 DATE = (2026, 1, 1, 0, 0, 0)  # of all members: equal worlds have equal files
-RECORDS = ("model", "data")
 FORM = ("f64", 1)  # one world in double precision
+STAGES = {"step": steps, "forward": forward_pass}
 STEPS, BLOCKS = 1000, 10  # of the self-test; each block has its own controls
 LOADER = ("featherlane.h", "featherlane.c")
 NAMED = ("body", "joint", "geom", "site", "actuator", "tendon", "sensor", "camera", "equality", "keyframe")
@@ -76,44 +76,48 @@ def freeze(model: Model, path: str | Path, *, targets: Sequence[str] = (), data:
         raise ModelError("freeze: kernels run uncompiled (FEATHERLANE_MODE is python), allowed are the compiled modes")
     out, levels = checked_path(path), _levels(targets)
     _refuse(model)
-    world = _start(model, data)
-    members = {f"{name}.bin": b"" for name in RECORDS}
-    records = dict(zip(RECORDS, (world.workspace.rows.record, world.workspace.record), strict=True))
-    sections = {name: _section(record, world.workspace.sizes) for name, record in records.items()}
+    manifest, members = _contents(model, _start(model, data), levels)
+    controls = np.frombuffer(members["controls.bin"], "<f8").reshape(BLOCKS, model.nu)
+    test = {"steps": STEPS // BLOCKS, "blocks": BLOCKS}
+    manifest["self_test"] = test | {"hash": moved(_start(model, data), controls, test["steps"])}
+    return _write(out, manifest, members, bool({*levels} & {*runnable_levels()}))
+
+
+def _contents(model: Model, world: Data, levels: list[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Returns the manifest, without the self-test, and the other members by name."""
+    workspace = world.workspace
+    sections = {
+        name: _section(record, workspace.sizes)
+        for name, record in (("model", workspace.rows.record), ("data", workspace.record))
+    }
+    targets = [_target(level) for level in levels]
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "featherlane": _version(),
         "source": Path(model.source).name,
         "layout": library().layout_hash(),
-        "symbols": {name: symbol(stage, *FORM, False) for name, stage in (("step", steps), ("forward", forward_pass))},
-        "targets": [],
-        "records": {},
-        "pointers": _pointers(records["data"], sections["data"][0]),
+        "symbols": {name: symbol(stage, *FORM, False) for name, stage in STAGES.items()},
+        "targets": targets,
+        "records": {
+            name: {"bytes": nbytes, "image": f"{name}.bin", "fields": fields}
+            for name, (fields, nbytes, _) in sections.items()
+        },
+        "pointers": _pointers(workspace.record, sections["data"][0]),
         "state": _state(model),
         "names": {kind: model.names(kind) for kind in NAMED},
     }
-    for name, (fields, nbytes, image) in sections.items():
-        manifest["records"][name] = {"bytes": nbytes, "image": f"{name}.bin", "fields": fields}
-        members[f"{name}.bin"] = image
-    for level in levels:
-        manifest["targets"].append(_target(level))
-        members[manifest["targets"][-1]["file"]] = shared_object(library(), (steps, forward_pass), FORM, level)
-    controls = _controls(model)
-    members["controls.bin"] = controls.astype("<f8").tobytes()
-    test = {"steps": STEPS // BLOCKS, "blocks": BLOCKS}
-    manifest["self_test"] = test | {"hash": moved(_start(model, data), controls, test["steps"])}
-    for name in LOADER:
-        members[f"c/{name}"] = Path(__file__).with_name(name).read_bytes()
-    digest = _write(out, manifest, members)
-    _verify(out, levels)
-    return digest
+    members = {f"{name}.bin": image for name, (_, _, image) in sections.items()}
+    for level, target in zip(levels, targets, strict=True):
+        members[target["file"]] = shared_object(library(), STAGES.values(), FORM, level)
+    members["controls.bin"] = _controls(model).astype("<f8").tobytes()
+    return manifest, members | {f"c/{name}": Path(__file__).with_name(name).read_bytes() for name in LOADER}
 
 
-def _write(path: Path, manifest: dict[str, Any], members: dict[str, bytes]) -> str:
-    """Writes a zip without compression, whole or not at all; returns the hash of its manifest.
+def _write(path: Path, manifest: dict[str, Any], members: dict[str, bytes], is_runnable: bool) -> str:
+    """Writes a zip without compression, whole or not at all, and runs its self-test; returns the hash of its manifest.
 
     Raises:
-        ModelError: the file cannot be written.
+        ModelError: the file cannot be written, or its self-test fails.
     """
     manifest = manifest | {"files": {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}}
     text = json.dumps(manifest, ensure_ascii=False, separators=(",", ":")).encode()
@@ -125,17 +129,13 @@ def _write(path: Path, manifest: dict[str, Any], members: dict[str, bytes]) -> s
     try:
         with whole_file(path) as part:
             part.write_bytes(out.getvalue())
+            if is_runnable and not FrozenWorld(part).self_test():
+                raise ModelError(
+                    f"{path}: the kernels have other bits than `step`, allowed are equal ones; report this"
+                )
     except OSError as error:
         raise ModelError(f"{path}: cannot be written: {error.strerror}") from None
     return digest
-
-
-def _verify(path: Path, levels: list[str]) -> None:
-    """Runs the self-test of a new file, if this machine has one of its CPU levels."""
-    if not {*levels} & {*runnable_levels()} or FrozenWorld(path).self_test():
-        return
-    path.unlink()
-    raise ModelError(f"{path}: the frozen kernels have other bits than `step`, allowed are equal ones; report this")
 
 
 def _levels(given: Any) -> list[str]:

@@ -217,7 +217,8 @@ def follow_bounds(m, d):
 def solve_column(m, d, p):
     """Computes da = P - H^-1 dg, with the factor of H in this thread's workspace; solved <- -H^-1 dg.
 
-    P (p.follow) is the derivative of the acceleration along which dg was taken, 0 where dg has a formula.
+    If dg is a difference quotient, the acceleration moved by P (p.follow) per unit of the coordinate, so p.dg is H P
+    more than dg at fixed acceleration.  If dg has a formula, P is 0.
     Under `discrete`, single free bodies without rows are solved separately.
     Under Coulomb's law the derivative of the residual is H - N, see `follow_bounds`.
     """

@@ -1,0 +1,419 @@
+"""Tasks of robosuite in batches, against robosuite; robosuite 1.5.2 needs MuJoCo 3.9 or older.
+
+`test_other_mujoco.py` runs this file in a separate process.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import robosuite
+from robosuite.controllers import load_composite_controller_config
+from robosuite.models.grippers import GRIPPER_MAPPING
+from scipy.spatial.transform import Rotation
+
+from featherlane.enums import FREE, SLIDE
+from featherlane.environments import TaskEnv, make_vec
+from featherlane.environments import robosuite as ours
+from featherlane.errors import InstallationError, ModelError, UnknownNameError
+from pages import blocks
+
+N, STEPS, STATES = 2, 4, 80  # worlds, actions, random states
+SAME = 1e-9  # of one action, from equal states with converged solvers
+# MuJoCo 3 finds one contact of a mesh where Featherlane finds up to four: objects of PickPlace move otherwise
+TOLERANCES = {"TwoArmTransport": 1e-5} | dict.fromkeys(("PickPlace", "PickPlaceSingle", "PickPlaceMilk"), 1e-3)
+TOLERANCES |= dict.fromkeys(("PickPlaceCan", "PickPlaceCereal", "PickPlaceBread"), 1e-3)
+SINGLE = 2e-6  # of observables that robosuite computes in float32
+PARKED = 5.0  # [m] objects that are not used lie in each other, 10 m away
+FLOAT32 = ("_quat_site", "eef_quat", "_to_robot0_eef_pos", "_to_robot0_eef_quat", "-state")
+FLOAT32 += tuple(f"{name}_quat" for name in ("base", "frame", "tool", "payload", "trash", "lid_handle"))
+UNUSED = ("WipingGripper",)  # without actuators
+logging.disable(logging.WARNING)
+
+
+def converged(option):
+    option.tolerance, option.iterations = 0.0, 100
+
+
+class Pairs:
+    """Worlds of a task, each next to a live environment of robosuite with the same state."""
+
+    def __init__(self, name, n=N, robots=None, **settings):
+        robots = robots or (["Panda", "Panda"] if name.startswith("TwoArm") else "Panda")
+        given = {key: settings[key] for key in settings if key != "options"} | settings.get("options", {})
+        self.env = TaskEnv(getattr(ours, name)(robots=robots, pool=n, **settings), n, nthread=1)
+        self.live = [
+            robosuite.make(name, robots=robots, seed=0, **ours.source.FIXED, **copy.deepcopy(given)) for _ in range(n)
+        ]
+        for w, live in enumerate(self.live):
+            converged(live.sim.model._model.opt)
+            for _ in range(w):
+                live.reset()  # other initial states of the same model
+        self.env.reset(seed=0)
+        converged(self.env.batch.model.opt)
+        self.start()
+
+    def start(self):
+        """Gives the worlds the initial states of the live environments; returns both observations."""
+        task, batch = self.env.task, self.env.batch
+        expected = []
+        for w, live in enumerate(self.live):
+            expected.append(live.reset())
+            for robot in live.robots:
+                for part in robot.part_controllers.values():
+                    part.update(force=True)  # robosuite's first torques use the inertia of an open gripper
+            for name, rows in task.edited.items():
+                rows[w] = getattr(live.sim.model._model, name).reshape(rows[w].shape)
+            task.source.goal.touch[w] = task.source.contacts.present(live)
+            task.source.goal.used[w] = getattr(live, "nut_id", getattr(live, "object_id", 0))
+        self.copy()
+        ids = np.arange(len(self.live))
+        task.parts.reset(ids)
+        batch.forward()
+        task.started(batch, ids)
+        return self.env._observations.observe(), expected
+
+    def copy(self):
+        """Copies the states of the live environments."""
+        for w, live in enumerate(self.live):
+            for name in ("qpos", "qvel", "qacc_warmstart"):
+                getattr(self.env.batch, name)[w] = getattr(live.sim.data._data, name)
+
+    def step(self, actions):
+        """Returns observations, rewards and successes of both."""
+        found = self.env.step(actions)
+        results = [live.step(action) for live, action in zip(self.live, actions, strict=True)]
+        return found[0], found[1], self.env.task.success, results
+
+    def actions(self, count, seed=0):
+        low, high = self.live[0].action_spec
+        rng = np.random.default_rng(seed)
+        return rng.uniform(low, high, (count, len(self.live), len(low)))
+
+
+def used(live):
+    """Returns which positions belong to robots and objects that are used, (nq,) bool."""
+    model, chosen = live.sim.model._model, np.ones(len(live.sim.data.qpos), bool)
+    for first in model.jnt_qposadr[model.jnt_type == FREE]:
+        chosen[first : first + 7] = np.abs(live.sim.data.qpos[first]) < PARKED
+    return chosen
+
+
+def same_observations(found, expected, tolerance=SAME, without=()):
+    """Compares observations by name; scalars of robosuite have one column.  `without`: parts of names to pass over."""
+    for w, one in enumerate(expected):
+        for name, values in one.items():
+            if any(part in name for part in without):
+                continue
+            close = max(SINGLE, tolerance) if any(part in name for part in FLOAT32) else tolerance
+            np.testing.assert_allclose(found[name][w], np.atleast_1d(values), rtol=close, atol=close, err_msg=name)
+
+
+def compare(name, steps=STEPS, tolerance=SAME, **settings):
+    """Compares actions from equal states; `tolerance`: of objects that are used, and of what depends on them."""
+    pairs = Pairs(name, **settings)
+    same_observations(*pairs.start())
+    for action in pairs.actions(steps):
+        found, rewards, success, results = pairs.step(action)
+        for w, live in enumerate(pairs.live):
+            qpos, ours, arms = live.sim.data.qpos, pairs.env.batch.qpos[w], jointed(live)
+            np.testing.assert_allclose(ours[arms], qpos[arms], rtol=0, atol=SAME)
+            np.testing.assert_allclose(ours[used(live)], qpos[used(live)], rtol=0, atol=tolerance)
+            assert rewards[w] == pytest.approx(results[w][1], rel=tolerance, abs=tolerance)
+            assert success[w] == bool(live._check_success())
+        same_observations(found, [result[0] for result in results], 1e4 * tolerance)
+        pairs.copy()
+    return pairs
+
+
+def jointed(live):
+    """Returns which positions are of hinges and slides, (nq,) bool."""
+    model, chosen = live.sim.model._model, np.zeros(len(live.sim.data.qpos), bool)
+    chosen[model.jnt_qposadr[model.jnt_type >= SLIDE]] = True
+    return chosen
+
+
+NAMES = [task.name.removeprefix("robosuite.") for task in ours.TASKS]
+SPARSE = ("ToolHang", "TwoArmTransport")  # without a shaped reward
+NEVER = SPARSE  # no random state succeeds
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_actions_from_equal_states_have_equal_results(name):
+    compare(name, tolerance=TOLERANCES.get(name, SAME), reward_shaping=name not in SPARSE)
+
+
+@pytest.mark.parametrize("name", ["Lift", "Door", "Stack"])
+def test_most_of_200_random_actions_agree(name):
+    """The others have contact between fingers, or of meshes of the arm."""
+    pairs, same = Pairs(name), []
+    pairs.start()
+    for action in pairs.actions(200):
+        pairs.step(action)
+        for w, live in enumerate(pairs.live):
+            same.append(np.abs(pairs.env.batch.qpos[w] - live.sim.data.qpos)[jointed(live)].max() < SAME)
+        pairs.copy()
+    assert np.mean(same) > 0.9
+
+
+@pytest.mark.parametrize("kind", ["OSC_POSITION", "JOINT_POSITION", "JOINT_TORQUE"])
+def test_controllers_are_those_of_the_configuration(kind):
+    config = load_composite_controller_config(robot="Panda")
+    part = config["body_parts"]["right"]
+    limits = [0.1] * 7 if kind.startswith("JOINT") else [0.05] * 3
+    part.update(type=kind, output_max=limits, output_min=[-each for each in limits], qpos_limits=None)
+    compare("Lift", controller_configs=config)
+
+
+def test_impedance_and_options_are_those_of_the_configuration():
+    config = load_composite_controller_config(robot="Sawyer")
+    config["body_parts"]["right"].update(impedance_mode="variable", input_ref_frame="world", uncouple_pos_ori=False)
+    pairs = compare("Door", robots="Sawyer", controller_configs=config, control_freq=10, options={"use_latch": False})
+    assert pairs.env.frame_skip == 50 and "handle_qpos" not in pairs.env.single_observation_space
+
+
+@pytest.mark.parametrize("robot", ["UR5e", "IIWA", "Kinova3", "XArm7"])
+def test_other_robots(robot):
+    """MuJoCo 3 finds fewer contacts between the meshes of their own grippers."""
+    compare("Stack", robots=robot, steps=2, gripper_types="PandaGripper")
+
+
+@pytest.mark.parametrize("gripper", sorted(name for name in GRIPPER_MAPPING if name and name not in UNUSED))
+def test_grippers_have_the_same_controls(gripper):
+    pairs = Pairs("Lift", n=1, gripper_types=gripper)
+    pairs.start()
+    for action in pairs.actions(6):
+        pairs.step(action)
+        np.testing.assert_allclose(pairs.env.batch.ctrl[0, 7:], pairs.live[0].sim.data.ctrl[7:], rtol=0, atol=1e-12)
+        pairs.copy()
+
+
+def test_robots_with_meshes_or_two_arms():
+    compare("TwoArmLift", robots="Baxter", steps=2)
+    compare("Stack", robots="Jaco", steps=2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rewards_successes_and_observations_of_any_state_are_equal(name):
+    pairs = Pairs(name, n=1, reward_shaping=name not in SPARSE)
+    pairs.start()
+    live, env = pairs.live[0], pairs.env
+    task, batch, rng = env.task, env.batch, np.random.default_rng(5)
+    rewards, first = [], np.arange(1)
+    for _ in range(STATES):
+        scatter(live, rng)
+        pairs.copy()
+        batch.forward()
+        task.source.goal.touch[:] = task.source.contacts.of(batch, None)
+        expected = live.reward(None), bool(live._check_success())
+        assert task.reward(batch, None, None)[0] == pytest.approx(expected[0], rel=SAME, abs=SAME)
+        assert task.success[0] == expected[1]
+        task.proceed(batch, first, env.random)
+        seen = live._get_observations(force_update=True)
+        same_observations(env._observations.observe(), [seen], without=("joint_acc", "proprio-state"))
+        rewards.append((round(expected[0], 6), expected[1]))
+    assert len({reward for reward, _ in rewards}) > 1 or name in NEVER
+    assert any(success for _, success in rewards) or name in (*NEVER, "TwoArmPegInHole")
+
+
+def scatter(live, rng):
+    """Moves robots, fingers and objects at random, some objects to places that matter: sites, bodies, grippers."""
+    model, data = live.sim.model._model, live.sim.data._data
+    live.start_qpos = qpos = getattr(live, "start_qpos", data.qpos.copy())
+    data.qpos[:], data.qvel[:] = qpos, 0.1 * rng.normal(size=model.nv)
+    moving = model.jnt_qposadr[model.jnt_type >= SLIDE]
+    data.qpos[moving] += rng.normal(0, rng.choice([0.0, 0.1, 0.5]), len(moving))
+    live.sim.forward()
+    places, targets = np.concatenate([data.xpos, data.site_xpos, data.geom_xpos]), targets_of(live)
+    together = rng.random() < 0.1
+    for k, joint in enumerate(np.flatnonzero(model.jnt_type == FREE)):
+        first, kind = model.jnt_qposadr[joint], 2 if together else rng.integers(0, 4)
+        if kind == 0 or abs(data.qpos[first]) > PARKED or (kind == 2 and k >= len(targets)):
+            continue
+        grips = [site for robot in live.robots for site in robot.eef_site_id.values()]
+        place = data.site_xpos[rng.choice(grips)] if kind == 1 else targets[k] if kind == 2 else rng.choice(places)
+        data.qpos[first : first + 3] = place + rng.normal(0, 0.01, 3) + [0, 0, rng.choice([0.01, 0.05])]
+        if rng.integers(0, 2) and kind != 2:
+            data.qpos[first + 3 : first + 7] += rng.normal(0, 0.3, 4)
+            data.qpos[first + 3 : first + 7] /= np.linalg.norm(data.qpos[first + 3 : first + 7])
+    live.sim.forward()
+
+
+def targets_of(live):
+    """Returns where the first objects belong, (k, 3) [m]."""
+    if hasattr(live, "target_bin_placements"):
+        return live.target_bin_placements
+    if hasattr(live, "transport"):
+        return np.array([live.transport.target_bin_pos, live.transport.trash_bin_pos]) + [0, 0, 0.02]
+    model = live.sim.model._model
+    return live.sim.data.xpos[[k for k in range(model.nbody) if model.body(k).name in ("peg1", "peg2")]]
+
+
+# ---- environments ----------------------------------------------------------------------------------------------------
+def made(name="Lift", n=3, **settings):
+    return make_vec(f"robosuite.{name}", n, pool=4, nthread=1, **settings)
+
+
+def test_the_page_runs_as_written(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "integrations" / "robosuite.md"
+    blocks.run(page.read_text(), tmp_path)
+
+
+def test_worlds_are_reproducible_in_any_batch():
+    few, many = made("NutAssemblySquare", 2), made("NutAssemblySquare", 5)
+    for env in (few, many):
+        env.reset(seed=3)
+    for action in np.random.default_rng(0).uniform(-1, 1, (3, 5, 7)):
+        one, other = few.step(action[:2]), many.step(action)
+        for name, values in one[0].items():
+            np.testing.assert_array_equal(values, other[0][name][:2], err_msg=name)
+        np.testing.assert_array_equal(one[1], other[1][:2])
+
+
+def test_episodes_are_truncated_and_begin_in_states_of_the_pool():
+    env = made("Door", horizon=2, info=True, dtype="float32")
+    env.reset(seed=0)
+    starts = env.task.source.starts
+    assert "body_pos" in starts and len(np.unique(starts["body_pos"].reshape(4, -1), axis=0)) == 4
+    for k in range(1, 4):
+        observations, _, terminated, truncated, infos = env.step(np.zeros((3, 7)))
+        assert truncated.all() == (k == 2) and not terminated.any()
+        assert observations["door_pos"].dtype == np.float32 and not np.any(infos.get("success"))
+    places = starts["body_pos"].astype(np.float32)
+    assert all((places == each).all(axis=(1, 2)).any() for each in env.task.edited["body_pos"])
+    np.testing.assert_array_equal(env.task.parts.parts["robot0_right_gripper"].closing, 0.0)
+
+
+def test_a_checkpoint_continues_bitwise():
+    env = made("Stack")
+    env.reset(seed=1)
+    actions = np.random.default_rng(0).uniform(-1, 1, (4, 3, 7))
+    env.step(actions[0])
+    kept = env.checkpoint()
+    first = [env.step(action) for action in actions[1:]]
+    env.restore(kept)
+    for action, expected in zip(actions[1:], first, strict=True):
+        found = env.step(action)
+        np.testing.assert_array_equal(found[1], expected[1])
+        np.testing.assert_array_equal(found[0]["object-state"], expected[0]["object-state"])
+
+
+def test_images_of_cameras_are_observed():
+    env = made(n=2, camera_names=["agentview", "robot0_eye_in_hand"], camera_heights=24, camera_widths=32)
+    images = env.reset(seed=0)[0]
+    for name in ("agentview/rgb", "robot0_eye_in_hand/rgb"):
+        assert images[name].shape == (2, 24, 32, 3) and images[name].std() > 5
+    with pytest.raises(UnknownNameError, match="nowhere"):
+        made(camera_names="nowhere")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"options": {"renderer": "mujoco"}}, "the option 'renderer', allowed are options without rendering"),
+        ({"options": {"wind": 3}}, "robosuite refuses the options .*wind"),
+        ({"robots": "PandaOmron"}, "robots: got 'PandaOmron', allowed are arms on a fixed base: Panda,"),
+        ({"controller_configs": {"type": "WHOLE_BODY_IK"}}, "got the type 'WHOLE_BODY_IK', allowed is 'BASIC'"),
+        ({"control_freq": 40}, "control_freq: got 40 Hz, allowed are frequencies"),
+        ({"pool": 0}, "pool"),
+        ({"controllers": 3}, "unknown keyword argument 'controllers'"),
+    ],
+)
+def test_unsupported_options_are_named(settings, message):
+    with pytest.raises(ModelError, match=message):
+        make_vec("robosuite.Lift", 2, **settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"type": "IK_POSE"}, "the part 'right' has the controller 'IK_POSE', allowed are OSC_POSE, OSC_POSITION"),
+        ({"interpolation": "linear"}, "allowed is 'interpolation': null"),
+        ({"position_limits": [[-1] * 3, [1] * 3]}, "position_limits"),
+    ],
+)
+def test_unsupported_controllers_are_named(change, message):
+    config = load_composite_controller_config(robot="Panda")
+    config["body_parts"]["right"].update(change)
+    with pytest.raises(ModelError, match=message):
+        made(controller_configs=config)
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_a_missing_shaped_reward_is_named(name):
+    with pytest.raises(ModelError, match=f"{name}: got reward_shaping=True, allowed is False"):
+        made(name, reward_shaping=True)
+
+
+def test_an_untried_version_names_the_tried_ones(monkeypatch):
+    monkeypatch.setattr(robosuite, "__version__", "1.5.9")
+    with pytest.raises(InstallationError, match=r"requires one of the versions 1\.5\.2"):
+        made()
+
+
+# ---- successes that random states do not reach -----------------------------------------------------------------------
+def written(live):
+    """Returns the fields of worlds, one row each, as a goal reads them, as views of a live environment's data."""
+    data = live.sim.data._data
+    names = ("xpos", "xmat", "site_xpos", "geom_xpos")
+    return SimpleNamespace(nworld=1, **{name: getattr(data, name)[None] for name in names})
+
+
+@pytest.mark.parametrize("shaping", [False, True])
+def test_a_peg_in_its_hole_is_rewarded(shaping):
+    pairs, rng, successes = Pairs("TwoArmPegInHole", n=1, reward_shaping=shaping), np.random.default_rng(0), []
+    goal, live = pairs.env.task.source.goal, pairs.live[0]
+    fields = written(live)
+    for _ in range(200):
+        vectors = rng.normal(0, 0.2, (2, 3))
+        hole, turn = Rotation.from_rotvec([vectors[0], 0.5 * vectors[1]])
+        peg = hole * turn
+        fields.xmat[0, goal.hole], fields.xmat[0, goal.peg] = hole.as_matrix().ravel(), peg.as_matrix().ravel()
+        fields.xpos[0, goal.hole] = rng.normal(0, 1, 3)
+        centre = fields.xpos[0, goal.hole] + hole.apply([0.1, 0, 0])
+        fields.xpos[0, goal.peg] = centre - peg.apply([0, 0, rng.uniform(-0.2, 0.2)]) + rng.normal(0, 0.03, 3)
+        reward, success = goal(fields, goal.touch)
+        scaled = reward[0] / goal.scale
+        assert (scaled, success[0]) == (pytest.approx(live.reward(None), rel=SAME), live._check_success())
+        successes.append(bool(success[0]))
+    assert 20 < sum(successes) < 180
+
+
+def test_a_tool_on_its_frame_is_rewarded(monkeypatch):
+    pairs, rng, outcomes = Pairs("ToolHang", n=1), np.random.default_rng(0), []
+    goal, live = pairs.env.task.source.goal, pairs.live[0]
+    fields, touch = written(live), goal.touch
+    hole = live.tool.contact_geoms
+
+    def touches(sim, first, second):
+        return bool(touch[0, goal.robot if second == hole else goal.hook])
+
+    monkeypatch.setattr("robosuite.environments.manipulation.tool_hang.check_contact", touches)
+    sites, geoms = goal.sites, goal.geoms
+    at = lambda *x: np.array(x) + rng.normal(0, 0.002, 3)  # noqa: E731
+    for k in range(400):
+        touch[0] = rng.random(touch.shape[1]) < 0.8
+        touch[0, goal.robot] = rng.random() < 0.2
+        along, around = rng.uniform(0.0, 0.3, 2)
+        site, geom = fields.site_xpos[0], fields.geom_xpos[0]
+        geom[geoms["stand_base"]], site[sites["stand_mount_site"]] = at(0, 0, 0), at(0.03 * rng.normal(), 0, 0.2)
+        site[sites[goal.tip]] = site[sites["frame_mount_site"]] = at(0, 0, rng.uniform(0.02, 0.06))
+        site[sites["frame_intersection_site"]] = at(0, 0, 0.4)
+        for i, place in enumerate([(0.02, 0), (0, 0.02), (-0.02, 0), (0, -0.02)]):
+            geom[geoms[f"stand_wall_{i}"]] = at(*place, 0.1)
+        site[sites["frame_hang_site"]] = at(0.2, 0, 0.4)
+        middle = at(0.2 - along, 0, 0.4)
+        site[sites["tool_hole1_center"]] = middle
+        geom[geoms["tool_hole1_hc_0"]] = middle + [0, 0, 0.02]
+        geom[geoms[f"tool_hole1_hc_{goal.opposite}"]] = middle - [0, 0, 0.02 - 0.1 * around * (k % 3 == 0)]
+        _, success = goal(fields, touch)
+        assert bool(success[0]) == bool(live._check_success())
+        assert goal.assembled(fields, {})[0, 0] == live._check_frame_assembled()
+        assert goal.hanging(fields, {})[0, 0] == live._check_tool_on_frame()
+        outcomes.append(bool(success[0]))
+    assert 20 < sum(outcomes) < 380
