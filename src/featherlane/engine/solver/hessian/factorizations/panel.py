@@ -173,8 +173,8 @@ def factor_tree(m1, d1, t):
 def store_multipliers(m1, d1, t, u, source, size, groups):
     """Stores the multipliers of eliminated tree t for the rows of tree u, and eliminates x of t from x of u.
 
-    -L_kr = -A_kr / D_k for row r of u and row k of t;  x_r += -L_kr x_k.  Eight rows of u at once:
-    panel.scale[8 (r // 8 * size + k) + r % 8].
+    -L_kr = -A_kr / D_k for row r of u and row k of t;  x_r += -L_kr x_k.  Eight rows of u at once.
+    Layout: -L_kr is panel.scale[8 (r // 8 * size + k) + r % 8].
     source: vector of row 0 of u's columns in the panel of t.  size: number of dofs of t.  groups: number of groups
     of u's own columns.
     """
