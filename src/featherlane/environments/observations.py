@@ -93,7 +93,7 @@ class Observations:
             into = self._buffers[0]
         found = {name: self._joined(name, parts, into.get(name)) for name, parts in groups.items()}
         for name, rows in found.items():
-            # a sum of squares is NaN only if a number is; `isnan` of all takes 0.6 us more, but BLAS uses threads if large
+            # a sum of squares is NaN only if a number is; `isnan` of all takes 0.6 us more
             if np.isnan(rows).any() if rows.size > ONE_THREAD else math.isnan(np.vdot(rows, rows)):
                 self._check_numbers(name, rows, lost)
         if not self.images:
