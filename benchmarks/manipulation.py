@@ -41,23 +41,27 @@ ROWS = (
     ("Lift", WORLDS, True, 15),
     ("Lift", 1, False, 1),
 )
-COLUMNS = ("task", "worlds", "robosuite [steps/s]", "batch [steps/s]", "ratio (min - max)", "goal", "memory [GiB]")
+COLUMNS = ("task", "worlds", "robosuite [steps/s]", "float64", "float32", "ratio, float64 (min - max)", "float32")
+COLUMNS += ("goal", "memory [GiB]")
 CHILD = """
 import resource, sys
 import numpy as np
 from manipulation import batch_of
 env = batch_of(sys.argv[1], int(sys.argv[2]), sys.argv[3] == "True", 0)
-env.reset(seed=0)
 for _ in range(3):
     env.step(np.zeros(env.action_space.shape))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 """
 
 
-def batch_of(name: str, worlds: int, images: bool, nthread: int) -> Any:
-    """Returns a batch of a task."""
+def batch_of(name: str, worlds: int, images: bool, nthread: int, dtype: str = "float64") -> Any:
+    """Returns a batch of a task, after a reset; the worlds are at different times of their episodes."""
     seen = {"camera_names": CAMERAS, "camera_heights": SIZE, "camera_widths": SIZE} if images else {}
-    return make_vec(f"robosuite.{name}", worlds, robots="Panda", pool=POOL, horizon=HORIZON, nthread=nthread, **seen)
+    settings = {"robots": "Panda", "pool": POOL, "horizon": HORIZON, "nthread": nthread, "dtype": dtype}
+    env = make_vec(f"robosuite.{name}", worlds, **settings, **seen)
+    env.reset(seed=0)
+    env.elapsed[:] = np.random.default_rng(1).integers(0, HORIZON, worlds)
+    return env
 
 
 def live_of(name: str, images: bool) -> Any:
@@ -70,30 +74,30 @@ def live_of(name: str, images: bool) -> Any:
 
 
 def speeds(name: str, worlds: int, images: bool, clock: Callable[[], float], nthread: int) -> np.ndarray:
-    """Returns environment steps per second of both in each round, (ROUNDS, 2)."""
-    env, live, rng = batch_of(name, worlds, images, nthread), live_of(name, images), np.random.default_rng(0)
-    env.reset(seed=0)
-    env.elapsed[:] = rng.integers(0, HORIZON, worlds)
+    """Returns environment steps per second in each round, (ROUNDS, 3): of robosuite, in float64, in float32."""
+    live, rng = live_of(name, images), np.random.default_rng(0)
     low, high = live.action_spec
 
     def theirs() -> None:
         if live.step(rng.uniform(low, high))[2]:
             live.reset()
 
-    def ours() -> None:
-        env.step(rng.uniform(low, high, (worlds, len(low))))
+    steps, sizes = [theirs], (1, worlds, worlds)
+    for dtype in ("float64", "float32"):
+        env = batch_of(name, worlds, images, nthread, dtype)
+        steps.append(lambda env=env: env.step(rng.uniform(low, high, (worlds, len(low)))))
 
-    def seconds(step: Callable[[], None], count: int) -> float:
+    def seconds(step: Callable[[], Any], count: int) -> float:
         start = clock()
         for _ in range(count):
             step()
         return clock() - start
 
     counts = []
-    for step in (theirs, ours):
-        seconds(step, 2 + HORIZON // 10 * (not images))  # compiles the kernels, for all numbers of worlds
+    for step in steps:
+        seconds(step, 2 if images else HORIZON // 10)  # compiles the kernels
         counts.append(max(2, round(ROUND_SECONDS / (seconds(step, 2) / 2))))
-    each = ((theirs, counts[0], 1), (ours, counts[1], worlds))
+    each = list(zip(steps, counts, sizes, strict=True))
     return np.array([[n * count / seconds(step, count) for step, count, n in each] for _ in range(ROUNDS)])
 
 
@@ -108,7 +112,6 @@ def memory(name: str, worlds: int, images: bool) -> float:
 def differences(name: str) -> dict[str, np.ndarray]:
     """Returns the differences of images of equal states by camera, (STATES, SIZE, SIZE, 3), of 255."""
     env, live, rng = batch_of(name, STATES, True, 1), live_of(name, True), np.random.default_rng(0)
-    env.reset(seed=0)
     for _ in range(10):
         observed = env.step(rng.uniform(-1.0, 1.0, env.action_space.shape))[0]
     task: RobosuiteTask = env.task
@@ -138,19 +141,18 @@ def main() -> None:
         if (images and chosen.no_images) or name not in (chosen.tasks or [name]):
             continue
         found = speeds(name, worlds, images, clock, nthread)
-        ratios, (theirs, ours) = found[:, 1] / found[:, 0], np.median(found, axis=0)
+        ratios = found[:, 1:] / found[:, :1]
+        spread = [f"{np.median(each):.3g} ({each.min():.3g} - {each.max():.3g})" for each in ratios.T]
+        rates = [f"{rate:,.0f}" for rate in np.median(found, axis=0)]
         title = f"{name}, two images {SIZE} x {SIZE}" if images else name
-        spread = f"{np.median(ratios):.3g} ({ratios.min():.3g} - {ratios.max():.3g})"
-        rows.append(
-            (title, worlds, f"{theirs:.3g}", f"{ours:,.0f}", spread, goal, f"{memory(name, worlds, images):.2f}")
-        )
+        rows.append((title, worlds, *rates, *spread, goal, f"{memory(name, worlds, images):.2f}"))
         print(*rows[-1], file=sys.stderr, flush=True)
     kind, many = "processor" if chosen.cpu else "wall", f"{nthread} thread{'s' * (nthread > 1)}"
-    load = "  Other programs used the machine at the same time." if chosen.cpu else ""
+    load = " Other programs used the machine at the same time." if chosen.cpu else ""
     notes = [
-        f"Steps are actions at 20 Hz, {kind} time. The batch has {many} and float64; robosuite has one environment. "
+        f"Steps are actions at 20 Hz, {kind} time. The batch has {many}; robosuite has one environment. "
         f"Random actions, episodes of {HORIZON} actions, resets included. Medians of {ROUNDS} rounds that alternate."
-        f"{load} `memory` is the greatest resident memory of a process with the batch alone."
+        f"{load} `memory` is the greatest resident memory of a process with robosuite and the batch in float64."
     ]
     if not chosen.no_images:
         lines = [
@@ -158,7 +160,10 @@ def main() -> None:
             for camera, each in differences("Lift").items()
         ]
         columns = ("camera of Lift", "mean difference", "median", "above 8", "largest")
-        notes += [f"Images of {STATES} equal states in both simulators, differences of 255:", markdown(columns, lines)]
+        notes += [
+            f"Differences of images of {STATES} equal states in both simulators, of 255:",
+            markdown(columns, lines),
+        ]
     versions = f"robosuite {robosuite.__version__}, MuJoCo {mujoco.__version__} in robosuite."
     text = "\n\n".join([markdown(COLUMNS, rows), *notes, f"{origin()} {versions}"])
     publish("integrations-robosuite", text, chosen.write)
