@@ -30,7 +30,7 @@ from featherlane.engine.lanes.cores import cores
 from featherlane.environments import make_vec
 from featherlane.environments.robosuite.task import RobosuiteTask
 
-WORLDS, ROUNDS, ROUND_SECONDS, HORIZON, POOL = 256, 7, 1.0, 200, 32
+WORLDS, ROUNDS, ROUND_SECONDS, HORIZON, POOL = 256, 5, 0.5, 200, 32
 CAMERAS, SIZE, STATES = ("agentview", "robot0_eye_in_hand"), 128, 16
 # the task, worlds, whether with images, the goal of the ratio
 ROWS = (
