@@ -93,6 +93,7 @@ PAGES = {
     "integrations-mjbatch": ROOT / "docs" / "integrations" / "mjbatch.md",
     "mjlab-training": ROOT / "docs" / "integrations" / "mjlab.md",
     "urdf-sets": ROOT / "docs" / "migration-pinocchio.md",
+    "integrations-robosuite": ROOT / "docs" / "integrations" / "robosuite.md",
     "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }
 

@@ -40,6 +40,29 @@ def test_a_plan_is_reused_for_small_rows_in_the_same_memory_only(plans):
     assert planned(large) is not planned(large)
 
 
+def test_a_plan_is_reused_for_the_same_control_and_numbers_only():
+    @fl.kernel
+    def drive(m, d, p):
+        """Sets the first control."""
+        d.ctrl[0] = p.given[0]
+
+    @fl.kernel
+    def brake(m, d, p):
+        """Sets the opposite control."""
+        d.ctrl[0] = -p.given[0]
+
+    batch = fl.Batch(fl.bundled("cartpole"), N, nthread=1)
+    plans, forms = batch.runner.plans, [fl.Controller(batch, f, given=1) for f in (drive, drive, brake)]
+    used = []
+    for form, value in ((0, 0.3), (0, 0.5), (1, 0.7), (2, 0.9)):
+        forms[form].given[:] = value
+        batch.rollout(2, forms[form], ())
+        np.testing.assert_array_equal(batch.ctrl, -value if form == 2 else value)
+        used.append(plans._rows_plan[1])
+    assert used[0] is used[1]
+    assert len({id(plan) for plan in used[1:]}) == 3
+
+
 def test_parts_and_places_cover_each_chosen_world_once(plans):
     chosen = np.array([4, 0, 3])
     assert np.array_equal(np.concatenate([part for _, part in plans.parts(chosen)]), chosen)

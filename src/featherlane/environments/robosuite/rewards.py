@@ -72,6 +72,13 @@ class Goal(ABC):
     def read(self, env: Any, contacts: Contacts) -> None:
         """Reads ids and constants."""
 
+    def fingers(self, env: Any, contacts: Contacts, geoms: Sequence[str]) -> list[list[int]]:
+        """Returns the columns of the fingers of the first robot with geoms; none if only shaped rewards need them.
+
+        Without contacts, an action is one rollout and no query.
+        """
+        return contacts.pads(env.robots[0].gripper, geoms) if self.shaping else []
+
     @abstractmethod
     def observables(self, env: Any) -> dict[str, Observable]:
         """Returns the observables of the objects by name."""
@@ -88,7 +95,7 @@ class Lift(Goal):
 
     def read(self, env: Any, contacts: Contacts) -> None:
         self.cube, self.table = env.cube_body_id, float(env.model.mujoco_arena.table_offset[2])
-        self.pads = contacts.pads(env.robots[0].gripper, env.cube.contact_geoms)
+        self.pads = self.fingers(env, contacts, env.cube.contact_geoms)
 
     def observables(self, env: Any) -> dict[str, Observable]:
         return seen_of.body("cube", self.cube) | seen_of.to_gripper(env, "cube_pos", "{arm}gripper_to_cube_pos")
@@ -221,7 +228,7 @@ class NutAssembly(Placed):
         self.one = env.single_object_mode > 0
         self.scale = 1.0 if self.one else 2.0
         self.bodies = np.array([env.obj_body_id[nut.name] for nut in env.nuts])
-        self.pads = [contacts.pads(env.robots[0].gripper, nut.contact_geoms) for nut in env.nuts]
+        self.pads = [self.fingers(env, contacts, nut.contact_geoms) for nut in env.nuts]
         self.handles, self.table = env.object_site_ids, env.table_body_id
         self.pegs, self.height = [env.peg1_body_id, env.peg2_body_id], float(env.table_offset[2])
 
@@ -244,7 +251,7 @@ class PickPlace(Placed):
         self.one = env.single_object_mode > 0
         self.scale = 1.0 if self.one else 4.0
         self.bodies = np.array([env.obj_body_id[each.name] for each in env.objects])
-        self.pads = [contacts.pads(env.robots[0].gripper, each.contact_geoms) for each in env.objects]
+        self.pads = [self.fingers(env, contacts, each.contact_geoms) for each in env.objects]
         self.size, self.corner = np.array(env.bin_size[:2]) / 2.0, np.array(env.bin2_pos)
         self.centre = np.array(env.target_bin_placements[:, :2])
 

@@ -122,13 +122,13 @@ class Plans:
         """Returns the plan of steps or a forward pass; rows, control and numbers are those of a `Share` of the call.
 
         Cached are plans without rows of the call, and one plan with at most ROWS_KEPT bytes of rows, which the next
-        call reuses if its rows are in the same memory.
+        call reuses if its rows are in the same memory and its control is the same.
         """
         forward, recorder = nstep == 0, self.recorder if nstep > 1 else None
         key, plain = (forward, recorder is not None, width), not (brought or taken or control)
         if plain and key in self.plain:
             return self.plain[key]
-        memory_key = None if plain or control or recorder else (key, *_memory_key(brought, taken))
+        memory_key = None if plain or recorder else (key, control, *_memory_key(brought, taken, numbers))
         if memory_key and self._rows_plan and self._rows_plan[0] == memory_key:
             return self._rows_plan[1]
         record = transfers(run_tiles, taken)
@@ -281,9 +281,9 @@ class Plans:
         return self.workspaces[width]
 
 
-def _memory_key(brought: Rows, taken: Rows) -> list[tuple]:
-    """Returns fields, addresses, shapes and strides of the rows of a call."""
-    given = (field_arrays(brought), ((None, None),), field_arrays(taken))
+def _memory_key(*given: Rows) -> list[tuple]:
+    """Returns fields, addresses, shapes and strides of the kinds of rows of a call."""
+    given = [((None, None), *field_arrays(rows)) for rows in given]
     return [(name, None if a is None else (address(a), a.shape, a.strides)) for rows in given for name, a in rows]
 
 
