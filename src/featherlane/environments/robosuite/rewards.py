@@ -187,7 +187,7 @@ class Placed(Goal):
 
     @abstractmethod
     def places(self, worlds: Any, pos: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns whether objects at pos (n, k, 3) are at their places, whether over them, and how far apart, (n, k) each.
+        """Returns whether objects at pos (n, k, 3) are at their places, whether over them, and how far apart (n, k).
 
         The last is the horizontal distance [m].
         """
