@@ -32,10 +32,10 @@ def contact_inertia(m, d, k, condim, mu2):
     """Returns A of the first row of contact k: along the normal, or a pyramid's first edge n + mu_1 t_1.
 
     condim: dimension of the contact; mu2: mu_1^2.
-    A = w_1 + w_2, the bodies' linear `body_invweight0`; for an edge (1 + mu_1^2) (w_1 + w_2).
-    A body whose center of mass lies on its only hinge has A = 0 in MuJoCo's approximation.  Under Coulomb's law, whose
-    friction is stiffer by STICK, its contacts would be too stiff.  There A is at least ROTATION_SHARE of the bodies'
-    inverse masses by rotation.
+    - With the flag `diagexact` A is J M^-1 J^T in this state.
+    - Else A = w_1 + w_2, the bodies' linear `body_invweight0`; for an edge A = (1 + mu_1^2) (w_1 + w_2).
+    - Under Coulomb's law A is at least ROTATION_SHARE of the bodies' inverse masses by rotation: w is 0 for a body
+      whose center of mass lies on its only hinge, and friction, whose stiffness is STICK / A, would be too stiff.
     """
     b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
     edge = 1 if condim > 1 and has_pyramids(m) else 0  # 1: the first row is an edge of a pyramid

@@ -1,7 +1,7 @@
 """Rows for the terms that tendons and similar elements add to M in the metric of the integrator `discrete`.
 
-The metric is M + h D + h^2 K.  Joints add to its diagonal.  A tendon with a spring or a damper, and an actuator that
-does not act on a joint, add s J^T J, which couples dofs that are not coupled in M.  In the solver's cost it is
+The metric is M + h D + h^2 K.  Joints add to its diagonal.  A tendon with a spring or a damper, and an actuator for
+which `is_coupling` holds, add s J^T J, which may couple dofs that are not coupled in M.  In the solver's cost it is
 
     1/2 s (J a)^2:    a row with D = s, a_ref = 0 and no bounds.
 
@@ -48,7 +48,7 @@ def _write_metric_row(d, k, adr, J, dof, first, n, s):
 
 @kernel
 def write_metric_rows(m, d, k, adr):
-    """Writes a row with cost 1/2 s (J a)^2 for each tendon and each actuator not on a joint: the term s J^T J of Mhat.
+    """Writes a row with cost 1/2 s (J a)^2 for each tendon and each coupling actuator: the term s J^T J of the metric.
 
     Rows from k on, entries from adr on; an actuator has one row per output.  Returns the next row.
     """
@@ -63,7 +63,7 @@ def write_metric_rows(m, d, k, adr):
                     adr = adr + n
         if has_actuator_metric(m):
             for i in range(m.nactuator):
-                # an actuator on a joint adds to the diagonal of the metric, without a row
+                # the term of another actuator has M's pattern: Mhat contains it
                 if is_coupling(m, i) and not is_disabled(m, i):
                     s = actuator_metric(m, d, i)
                     for q in actuator_outputs(m, i):

@@ -245,10 +245,14 @@ def rebound_row(m, d, k, A, D, damping, stiffpos):
 def compute_contact_row(m, d, k, shortest):
     """Computes D, damping and stiffness of contact slot k; shortest: least time constant [s], of `shortest_timeconst`.
 
-    Normal row: R_n = (1 - d) / d A and aref = -damping v - stiffpos, stiffpos = K d r.  Friction: `cone_friction_row`.
-    Pyramid: A (1 + mu_1^2) in place of A, and R = 2 mu_1^2 R_n / impratio of each edge, so that both cones have the
-    same friction.  Its friction has no separate reference.
-    Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos.
+    - Normal row: R_n = (1 - d) / d A and aref = -damping v - stiffpos, stiffpos = K d r.
+    - Friction of an elliptic cone: `cone_friction_row`.
+    - Pyramid: A (1 + mu_1^2) in place of A, and R = 2 mu_1^2 R_n / impratio of each edge, so that both cones have the
+      same friction.  Its friction has no separate reference.
+    - Coulomb's law: friction and restitution are mixed first, and `rebound_row` replaces the normal row.
+    - A contact that does not act (`acts`) has zeros.
+    Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; under Coulomb's law also
+            con_restitution, con_restitution_vel, con_friction.
     """
     c = d.contact[k]
     if m.opt_contact_model == COULOMB:  # the convex model has no restitution and no static friction
@@ -288,8 +292,8 @@ def make_contact_rows(m, d):
     """Computes the fields shared by the rows of each contact: D, and aref = -con_damping (J v) - con_stiffpos.
 
     An elliptic cone's friction rows have no position error and aref = -con_frictiondamping (J v).
-    A contact has no rows if it is in the gap (dist >= includemargin) and not adhesive, or if its bodies are welded to
-    each other.
+    A contact has no rows if it is in the gap (dist >= includemargin) and neither adhesive nor predicted within the step
+    (`acts`), or if its bodies are welded to each other.
     Source: MuJoCo's documentation, "Computation", sec. "Friction cones" and "Diagonal regularizer".
     Reads:  con_* (nconmax,), cvel; xipos under coulomb.
     Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; under coulomb con_restitution,

@@ -100,7 +100,7 @@ def has_static_friction(m):
 
 @kernel
 def set_slip_friction(m, d, k):
-    """Sets both sliding coefficients of contact k: mu = mu_k + (mu_s - mu_k) exp(-(|u_t| / v_s)^2).
+    """Sets both sliding coefficients of contact k: mu = mu_k + max(mu_s - mu_k, 0) exp(-(|u_t| / v_s)^2).
 
     Contacts of explicit pairs and user-defined contacts are not changed, nor is friction that the option o_friction
     replaces (`overridden`).

@@ -40,12 +40,12 @@ def tree_awake(d, t):
 
 @kernel
 def tendon_awake(m, d, i):
-    """Returns the mask of worlds where a tree along tendon i is awake: all, if it is along more than two trees.
+    """Returns the mask of worlds where a tree along tendon i is awake; all if it is along no tree or more than two.
 
     treenum: number of trees along the tendon;  treeid: the first two of them.
     """
     tendon = m.tendon[i]
-    mask = true_mask(d)  # of a tendon along no tree or along more than two
+    mask = true_mask(d)
     if tendon.treenum == 1:
         mask = tree_awake(d, tendon.treeid[0])
     elif tendon.treenum == 2:

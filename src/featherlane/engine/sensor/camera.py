@@ -148,8 +148,10 @@ def place_camera(m, d, i, tracked):
 def image_ray(m, d, i, image, column, row):
     """Returns (origin, unit direction) of the ray through the centre of a pixel of an image as MuJoCo renders it.
 
-    In contrast to `pixel_ray` (mju_camPixelRay), the principal point is an offset from the image's centre, and pixels
-    of orthographic cameras are square.
+    It differs from `pixel_ray` (mju_camPixelRay) in the principal point and in orthographic cameras:
+    - free camera: perspective, with the vertical field of view camera.free[FOVY]; the axis is at the image's centre;
+    - perspective: the principal point is an offset from the image's centre;
+    - orthographic: fovy is the height of the image [m], and pixels are square.
 
     Args:
         i: the camera, whose frame is in camera.xpos and camera.xmat; -1: the free one.

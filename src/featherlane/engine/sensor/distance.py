@@ -26,9 +26,11 @@ def geom_count(m, kind, i):
 
 @kernel
 def has_distance(m, g, h):
-    """Returns whether two geoms have a distance: not two planes or height fields, and not SDF geoms without fields.
+    """Returns whether two geoms have a distance.
 
-    Geom types are ordered: PLANE, HFIELD, ..., SDF.
+    - Two geoms that are planes or height fields have none.
+    - If one is an SDF geom, the other one is a plane, or both have a signed distance field.
+    Geom types are ordered: PLANE and HFIELD are the least, SDF is the largest.
     """
     low = min(m.geom_type[g], m.geom_type[h])
     high = max(m.geom_type[g], m.geom_type[h])

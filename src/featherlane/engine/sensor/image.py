@@ -20,7 +20,7 @@ def near_bundle(m, d, g, origin, axis, rho, slope):
     origin, axis: start and direction of the bundle's axis.
     The sphere has the radius r, and its centre the distance t along the axis.  It touches the cone of radius rho +
     slope t if its distance from the axis is at most rho + slope t + r sqrt(1 + slope^2).  The test uses t + r in place
-    of t, with which it is weaker.
+    of t, with which it is weaker.  A sphere behind the origin, t + r < 0, is not near.
     """
     r = SLACK * radius_of(m.geom_type[g], m.geom_size[g], m.geom_rbound[g])
     centre = d.geom_xpos[g] - origin

@@ -86,7 +86,7 @@ def activation_rate(m, d, i):
 
 @stage
 def activation(m, d):
-    """Computes act_dot of all actuators: u of an integrator, (u - w) / tau of a filter, ...; also of disabled groups.
+    """Computes act_dot of all actuators, also of disabled groups, by the table of dynamics/actuator/activation.py.
 
     Source: MuJoCo mj_fwdActuation.  Deviation: while its tree sleeps, an activation follows its equation; MuJoCo keeps
         the rate from the moment of falling asleep, whatever the control.

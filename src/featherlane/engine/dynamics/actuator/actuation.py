@@ -120,7 +120,7 @@ def _store_forces(m, d):
 
 @kernel
 def _bound_joint_forces(m, d):
-    """Adds gravity compensation that counts as actuation to qfrc_actuator; clamps each joint's sum to its range."""
+    """Adds gravity compensation that counts as actuation to qfrc_actuator; clamps the sum on a slide or hinge."""
     compensated = m.ngravcomp > 0 and not (m.opt_disableflags & DISABLE_GRAVITY)
     for i in range(m.nv):
         j = m.dof_jntid[i]

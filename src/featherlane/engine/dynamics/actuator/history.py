@@ -86,9 +86,10 @@ def _drop_oldest(d, a, n, dim, i, mask):
 def insert_sample(d, a, n, dim, t, x, first, mask):
     """Inserts the dim values x[first], ... as the sample at time t in worlds of the mask; discards the oldest sample.
 
-    A sample with the same time is replaced.  A sample older than all others replaces the oldest.
-    With i the first sample not before t, a sample between i - 1 and i becomes sample i - 1, after the samples 1 to
-    i - 1 have moved to 0 to i - 2.
+    With i the first sample not before t:
+    - t is the time of sample i: the values of sample i are replaced;
+    - t is between samples i - 1 and i: samples 1 to i - 1 move to 0 to i - 2, and the new sample becomes sample i - 1;
+    - t is before the oldest or after the newest sample: the new sample replaces the oldest one.
     Source: MuJoCo mju_historyInsert.
     Reads:  x.   Writes: the history of n samples at address a.   Cost: O(n dim).
     """

@@ -26,7 +26,7 @@ def is_saturated(m, d, i):
     target, o = actuator.trnid[0], actuator.outadr  # target: a joint or a tendon
     joint = m.joint[target]  # read only if the actuator acts on a joint
     f = d.actuator_force[o]
-    # a force without limits has slopes unless it is NaN; with limits it has them strictly between these
+    # without limits: only NaN;  with limits: a force at a limit or beyond
     mask = not_(f == f)
     if actuator.forcelimited:
         low, high = actuator.forcerange.lower, actuator.forcerange.upper
@@ -63,7 +63,7 @@ def _slopes(m, d, i):
         _, gain_by_length, gain_by_velocity = split_tangents(gain_law(m, i, length, velocity), 2)
         by_length, by_velocity = fma(gain_by_length, u, by_length), fma(gain_by_velocity, u, by_velocity)
     elif gain == GAIN_DCMOTOR:
-        slopes = motor_slopes(m, d, i)
+        slopes = motor_slopes(m, d, i)  # of gain and bias together
         by_length, by_velocity = by_length + slopes[0], by_velocity + slopes[1]
     return by_length, by_velocity
 

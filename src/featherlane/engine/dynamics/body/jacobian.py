@@ -92,8 +92,10 @@ def descends(m, i, body):
 def subtree_jacobian(m, d, jr, body):
     """Computes J of the centre of mass of a body's subtree; zeros for a subtree without mass.
 
-    Column i is (m_k / m) times the velocity of the com of the subtree of k, of mass m_k, per unit velocity of DoF i of
-    body k.
+    Column i is the velocity of this centre of mass per unit velocity of DoF i, a DoF of body k:
+    - k in the subtree: (m_k / m) times the velocity of the com of k's subtree, whose mass is m_k; m: the subtree's;
+    - k an ancestor of `body`: the velocity of the com, because the DoF moves the whole subtree;
+    - another k: 0.
     Reads:  cdof, subtree_com.
     Writes: jac (6, jac_nv) [m, 1], in its first three rows; jac_mass (jac_nbody,) [kg].
     Frame: world.   Cost: O(nv depth).

@@ -84,7 +84,7 @@ def moved_along(velocity, translation):
 def advance_joint(m, j, qpos, velocity, start, h, rotation):
     """qpos <- start (+) h velocity of joint j; quaternions by the exponential, or INFINITESIMAL by its first two terms.
 
-    The linear update rotates about the same axis, by 2 atan(h |w| / 2) instead of h |w|; it is the same for
+    INFINITESIMAL rotates about the same axis, by 2 atan(h |w| / 2) instead of h |w|; it is the same for
     multiplication by the world velocity on the left or by the local velocity on the right.
     qpos, start: (nq,), may be the same; velocity: (nv,); h: duration [s]; rotation: FINITE or INFINITESIMAL.
     """

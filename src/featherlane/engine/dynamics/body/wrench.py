@@ -26,7 +26,7 @@ def add_wrench_moment(m, d, o, b, point, force, torque):
     first = m.moment_rowadr[o]
     e = m.moment_rowadr[o] + m.moment_rownnz[o] - 1
     dof = m.body_lastdof[b]
-    # DoFs below the first one of the row are common to both bodies; e < first: the row is empty
+    # DoFs with a smaller index than the row's first one are common to both bodies; e < first: the row is empty
     if e >= first and dof >= m.moment_colind[first]:
         # the spatial force at the centre of mass of the tree, to which cdof refers
         wrench = point_wrench(d, force, moment=torque, point=point, root=m.body_rootid[b])

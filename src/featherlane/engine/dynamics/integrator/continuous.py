@@ -46,7 +46,11 @@ def multiply_with_diagonal(m, d, x, y):
 
 @kernel
 def multiply_implicitfast(m, d, x, y):
-    """y <- (M - h D) x of the integrator `implicitfast`; if D is diagonal, only worlds with a fluid need its matrix.
+    """y <- (M - h D) x of the integrator `implicitfast`.
+
+    - By the matrix qH, except if the model uses articulated bodies and D is diagonal without a fluid.
+    - Then by the diagonal of -h D and M x; in worlds with a fluid, whose D has other entries, by qH.
+    - At separate free bodies by `multiply_free_bodies`.
 
     Writes: y (nv,); actuator_rate, qDeriv on request, qH or qHDiagInv; with a fluid qproduct.
     """

@@ -78,8 +78,8 @@ def bias_rate(m, d, i, w, axis):
     """Returns the derivative of the bias of free body i by its angular velocity w along an axis: (force, moment).
 
     With offset s of the centre of mass from the body's origin and inertia I about the centre of mass, in world axes,
-    the bias is the force f = m w x (w x s) and the moment s x f + w x I w; the rates are bilinear.  If the torque w x I
-    w is implicit or off (gyroscopic.py), it has no rate here.
+    the bias is the force f = m w x (w x s) and the moment s x f + w x I w.  In the derivative each factor w is replaced
+    by the axis in turn.  If the torque w x I w is implicit or off (gyroscopic.py), it has no rate here.
     """
     I = composite_inertia(m, d, i)
     s = d.subtree_com[i] - d.xpos[i]

@@ -96,7 +96,7 @@ def replace_gyroscopic_torque(m, d):
         if mode != GYRO_EXPLICIT and is_single_free_body(m, i):
             dof = m.jnt_dofadr[m.body_jntadr[i]]
             moment, torque = _moment_and_torque(m, d, i, dof, Vec3(d.qfrc_bias[dof : dof + 3]))
-            # without a torque if it is off
+            # if it is off, the bias has no torque
             if mode == GYRO_IMPLICIT:
                 moment = moment - torque
             d.qfrc_bias[dof + 3 : dof + 6] = moment
@@ -106,6 +106,7 @@ def replace_gyroscopic_torque(m, d):
 def subtract_torque_rates(m, d, s):
     """qDeriv -= s d(w x I w) / d w of free bodies whose gyroscopic torque is implicit or off.
 
+    `add_bias_derivative(m, d, s)` has added this rate of the explicit torque, which these bodies do not have.
     Along axis k of the body the rate is axis x I w + w x I axis, in world axes; qDeriv has it in body axes.
     """
     for i in range(1, m.nbody):

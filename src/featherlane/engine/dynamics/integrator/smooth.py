@@ -31,9 +31,9 @@ from featherlane.engine.model.integrator import has_metric
 def solve_inertia(m, d, x):
     """x <- M^-1 x, by the method of the model; returns 1 if a pivot of articulated bodies is singular, else 0.
 
-    Articulated bodies need no factor of M.  If all outputs are requested, `factor_m` has written it to qLD.
-    Reads:  M; qLD and qLDiagInv if all outputs are requested.
-    Writes: x (nv,); else qH, qHDiagInv: the factor of M; with articulated bodies aba_*, cacc, cfrc, and qHDiagInv = 0.
+    - Articulated bodies need no factor of M.   Writes: qHDiagInv = 0; aba_*, cacc, cfrc.
+    - If all outputs are requested, `factor_m` has written M's factor.   Reads: qLD, qLDiagInv.
+    - Otherwise M is factored here.   Reads: M.   Writes: qH, qHDiagInv, the factor.
     """
     singular = 0.0
     if uses_articulated(m):

@@ -11,7 +11,8 @@ resistance and quadratic drag.  Geoms with coefficients are ellipsoids, and repl
 
 with the velocities w, u of the shape relative to the fluid in the shape's axes, the projected area A along u, the angle
 alpha between u and the normal n of the surface at the projection, the volume V, the mean semi-axis r, and the moments m
-of angular drag.  m_A and I_A are mass and inertia of the added mass per density (m . u: products of components).
+of angular drag.  m_A and I_A are mass and inertia of the added mass per density, by axis.  m_A u, I_A w and
+m * w are products of components.
 geom_fluid[g] holds the coefficients of geom g: scale (0: the geom is no ellipsoid), blunt, slender and angular (drag),
 kutta (C_K), magnus (C_M), and the added mass and inertia along each axis.
 Shapes are represented by axis ratios and flows by directions, which avoids underflow for small bodies.

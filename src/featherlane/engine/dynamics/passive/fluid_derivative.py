@@ -121,8 +121,8 @@ def _weighted_differences(q, weights, squares):
 def _drag_rate(m, g, r, u):
     """Returns d(drag and resistance) / du of the force -(rho |u| A_d + resistance) u of an ellipsoid.
 
-    r: the semi-axes;  u: the velocity.  The effective drag area A_d depends on the projected area A, and A on the
-    direction e of u:
+    r: the semi-axes;  u: the velocity, with the direction e.  The effective drag area A_d depends on the projected area
+    A = pi face sqrt(nn / ne), with n = q e (products of components), nn = n . n, ne = n . e:
 
         -(rho |u| A_d + resistance) 1 - rho |u| A_d e e^T - rho |u| (C_blunt - C_slender) e (|u| dA/du)^T
     """
@@ -344,7 +344,7 @@ def add_fluid_vel(m, d, s, A):
             j = m.D_colind[row + c]
             S_j = d.cdof[j]
             A[row + c] = where(has_fluid, fma(s, dot(BtS, S_j), A[row + c]), A[row + c])
-            # entry (j, k): in row j the descendants directly follow the diagonal, in order
+            # entry (j, k): the DoFs from j to k descend from j, and follow the diagonal of row j in order
             jk = m.D_rowadr[j] + m.D_diag[j] + k - j
             A[jk] = where(has_fluid, fma(s, dot(BS, S_j), A[jk]), A[jk])
         kk = row + nancestors

@@ -123,6 +123,7 @@ def solve_packed(L, n, x):
         x[n - 1] = y
     for i in range(n):
         x[i] = x[i] * L[triangle_index(i, i)]
+    # L^T: rows i and i + 1; an odd n leaves row 0, which changes no other
     for i in range(n - 2, -1, -2):
         row = triangle_index(i, 0)
         next_row = triangle_index(i + 1, 0)

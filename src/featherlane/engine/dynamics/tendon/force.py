@@ -5,7 +5,7 @@
     armature   M += J^T a J,                  bias force J^T a (dJ/dt) qvel
 
 and J^T f acts on the DoFs.  Damping and armature of actuators on the tendon are included, times their gear squared.
-Armature is added on M's pattern only: a tendon between branches adds to the diagonal alone.
+Armature is added on M's pattern only: entries between DoFs of different branches are left out.
 
 Row i of J has ten_J_rownnz[i] entries from ten_J[ten_J_rowadr[i]] on, whose DoFs are in ten_J_colind.  The path of
 tendon i has tendon_num[i] elements from tendon_adr[i] on: element k has the type wrap_type[k], the object wrap_objid[k]
@@ -85,7 +85,7 @@ def is_elastic(m, i):
 def stretch(m, d, i):
     """Returns the deflection of tendon i from its spring's rest interval [m], negative below.
 
-    An interval of one length has no dead band: the derivative by the length is 1 everywhere.
+    If low = high there is no dead band, and `>=` makes the derivative by the length 1 at this length, too.
     """
     length = d.ten_length[i]
     low, high = tendon_reference(m, d, i)
@@ -174,9 +174,10 @@ def add_tendon_armature(m, d):
 
 @kernel
 def _site_motion(m, d, s):
-    """Returns (velocity, acceleration) of site s, at qacc = 0 and without gravity.
+    """Returns (v, a): velocity and acceleration of site s at qacc = 0;  a has the term -gravity of cacc.
 
-    v = v_b + w x r;  acceleration = a_b + dw/dt x r + w x v, of its body's motion at the tree's com, r from there.
+    v = v_b + w x r,  a = a_b + dw x r + w x v,  with r from the tree's com to the site, and there the velocity (w, v_b)
+    and the spatial acceleration (dw, a_b) of the site's body.
     """
     b = m.site_bodyid[s]
     r = d.site_xpos[s] - d.subtree_com[m.body_rootid[b]]
@@ -189,7 +190,7 @@ def _site_motion(m, d, s):
 def _segment_rate(m, d, s, t):
     """Returns (dJ/dt) qvel of the segment between sites s and t: u . a + |v across u|^2 / length.
 
-    u: the direction from s to t;  v, a: velocity and acceleration of t relative to s.
+    u: the direction from s to t;  v, a: velocity and acceleration of t relative to s, in which gravity cancels.
     """
     r = d.site_xpos[t] - d.site_xpos[s]
     v_s, a_s = _site_motion(m, d, s)

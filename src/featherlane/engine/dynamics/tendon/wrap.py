@@ -88,9 +88,10 @@ def _tangent_point(a, r, square, direction):
 def _path_direction(a, b, side, has_side):
     """Returns (direction, far) of the path from a to b around the origin.
 
-    direction: 1 to the left, -1 to the right;  far: mask of worlds where the path bends by more than pi.
-    With a side point (has_side = 1) the path has the direction of a, side, b; it is the far one if `side` is not on the
-    short arc.
+    direction: 1 to the left, -1 to the right;  far: mask of worlds where the path turns by more than pi.
+    - Without a side point the path turns as the segment from a to b does, by at most pi.
+    - With one (has_side = 1) it turns as the polyline a, side, b does: by more than pi if both segments turn in the
+      direction opposite to that of the segment from a to b.
     """
     ab = cross2(a, b)
     direction = where(ab < 0.0, -1.0, 1.0)
@@ -133,7 +134,8 @@ def round_circle(a, b, r, outside, side, has_side):
 def _incidence(A, B, gamma):
     """Returns (angle, z = sin(angle)) of incidence at the point that the tendon touches from inside.
 
-    Newton's method for f(angle) = asin(A z) + asin(B z) - 2 angle + gamma = 0 from pi/2 on, as far as MuJoCo iterates.
+    Newton's method for f(angle) = asin(A z) + asin(B z) - 2 angle + gamma = 0 starts at pi/2 and stops as MuJoCo's, at
+    |f| <= RESIDUAL or after MAX_STEPS.  A straight tendon has gamma = 0, and its angle stays pi/2.
     A, B: A_0, A_1 of the module docstring, r over the distance of each end;  gamma: the angle between the end points.
     """
     angle, z, cosine, step = HALF_PI, 1.0, 0.0, 0
@@ -179,7 +181,8 @@ def through_circle(a, b, r):
     ab = cross2(a, b)
     gamma = where(bends, atan2(fabs(ab), dot2(a, b)), 0.0)
     angle, z = _incidence(A, B, gamma)
-    # p: the end point on the right, rotated to the left by angle - asin(A z), at the distance r
+    # In the triangle (centre, end point, p) the angle at the end point is asin(A z), by the law of sines, and the outer
+    # one at p is `angle`.  So p is the end point on the right, rotated to the left by angle - asin(A z), at distance r.
     a_is_right = ab > 0.0
     end = where2(a_is_right, a, b)
     scale = r / fmax(where(a_is_right, a_length, b_length), MINVAL)
@@ -275,7 +278,7 @@ def wrap_in_frame(p, q, s, has_side, r, slack, kind):
     b_outside, b = _on_surface((dot(q, e1), dot(q, e2)), r, slack)
     bends, u, v, arc = round_circle(a, b, r, a_outside & b_outside, (dot(s, e1), dot(s, e2)), has_side)
     if has_side:
-        # a side site inside the geom: the tendon passes through it
+        # a side site within r of the geom's centre, of a cylinder, too: the tendon passes through the geom
         bends, u, v, arc = _through_in_worlds(norm3(s) < r - slack, (bends, u, v, arc), a, b, r)
     # an end at the centre of the geom has no direction
     bends = bends & (norm3(p) >= MINVAL) & (norm3(q) >= MINVAL)

@@ -259,10 +259,10 @@ def forward_pass(m, d):
 def forward_to(m, d, last):
     """Computes fields of the present state up to a stage, after a step; all other fields stay those of the step.
 
-    last: the stage.  POSITION: frames, centres of mass, tendons, transmissions, cameras, position sensors.  VELOCITY:
-    also what `forward_velocity` computes, bias and passive forces included, subtree velocities, rates of actuators,
-    velocity sensors.  ACCELERATION: everything, as `forward_pass`.  Sensors of a later stage keep the values of the
-    step.
+    last: the stage.  Sensors of a later stage keep the values of the step.
+    - POSITION: frames, centres of mass, tendons, transmissions, cameras, position sensors.
+    - VELOCITY: also what `forward_velocity` computes, rates of actuators, subtree velocities, velocity sensors.
+    - ACCELERATION: everything, as `forward_pass`.
     Source: MuJoCo mj_step1 (which also computes the mass matrix, contacts, their rows and energies).  Forces of
         adhesive contacts in qfrc_passive are those of the step, because contacts are.
     Reads:  qpos, qvel, mocap_pos, mocap_quat, sensor_now, qfrc_adhesion.

@@ -352,7 +352,7 @@ def collide_and_wake_parts(m, d, _purpose):
 
 @kernel
 def find_contacts(m, d):
-    """Finds the contacts of the present positions, unless those that `wake_touched` found are still valid."""
+    """Finds the contacts of the present positions, unless an earlier stage of the pass has found them (con_fresh)."""
     if d.con_fresh[0]:
         d.con_fresh[0] = 0
     else:
