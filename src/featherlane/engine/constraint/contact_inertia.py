@@ -34,8 +34,8 @@ def contact_inertia(m, d, k, condim, mu2):
     condim: dimension of the contact; mu2: mu_1^2.
     - With the flag `diagexact` A is J M^-1 J^T in this state.
     - Else A = w_1 + w_2, the bodies' linear `body_invweight0`; for an edge A = (1 + mu_1^2) (w_1 + w_2).
-    - Under Coulomb's law A is at least ROTATION_SHARE of the bodies' inverse masses by rotation: w is 0 for a body
-      whose center of mass lies on its only hinge, and friction, whose stiffness is STICK / A, would be too stiff.
+    - Under Coulomb's law A is at least ROTATION_SHARE of the bodies' inverse masses by rotation.  Else a body whose
+      center of mass lies on its only hinge would have w = 0, and friction of the unbounded stiffness STICK / A.
     """
     b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
     edge = 1 if condim > 1 and has_pyramids(m) else 0  # 1: the first row is an edge of a pyramid

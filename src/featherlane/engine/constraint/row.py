@@ -211,7 +211,8 @@ def cone_friction_row(m, d, k, D, A, mu2, imp, B, shortest):
     R_1 = R_n / impratio along the first tangent, and R_i = R_1 mu_1^2 / mu_i^2 along the other friction directions,
     rotations included.  So all have the same Dt = 1 / (R_i mu_i^2).  slip = D / (1 + mu^2), mu = mu_1 / sqrt(impratio):
     the stiffness E of a sliding contact, whose cost is E (T - y)^2 / 2 (solver/rows/cone.py).
-    Under Coulomb's law friction stops the slip in one step, as far as its bound permits.
+    Under Coulomb's law Dt = STICK / (A mu_1^2), slip = 0, and the damping is 1 / h unless the contact has a
+    solreffriction: friction stops the slip in one step, as far as its bound permits.
     D, A, imp: of the normal row;  mu2: mu_1^2;  B: damping of its solref;  shortest: as in `reference`.
     """
     c = d.contact[k]

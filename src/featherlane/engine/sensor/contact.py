@@ -319,7 +319,7 @@ def write_world_contacts(m, d, s, out, at, lane):
         if nfound > 0:
             write_net_contact(m, d, s, out, first, nfound, lane)
     else:
-        # n rows have room for n // size contacts
+        # n rows hold n // size contacts
         for c in range(min(n // size, nfound)):
             last = next_contact(m, d, s, last, lane)
             write_contact_fields(m, d, s, out, first + c * size, last, nfound, lane)

@@ -84,7 +84,7 @@ def _drop_oldest(d, a, n, dim, i, mask):
 
 @kernel
 def insert_sample(d, a, n, dim, t, x, first, mask):
-    """Inserts the dim values x[first], ... as the sample at time t in worlds of the mask; discards the oldest sample.
+    """Inserts the dim values x[first], ... as the sample at time t in worlds of the mask; the number n is constant.
 
     With i the first sample not before t:
     - t is the time of sample i: the values of sample i are replaced;
@@ -156,7 +156,7 @@ def interpolate(d, a, n, dim, c, t, bracket, order):
     i, is_alone = bracket
     x1 = _sample_value(d, a, n, dim, c, i)
     x0 = _sample_value(d, a, n, dim, c, i - 1.0)
-    value = x0
+    value = x0  # zero-order hold: the earlier sample
     if order != INTERP_ZOH:
         start = _sample_time(d, a, n, clip(i - 1.0, 0.0, n - 1.0))
         span = _sample_time(d, a, n, i) - start

@@ -35,8 +35,9 @@ def is_angle_servo(m, i):
 def length_of_full_rotation(m, d, i):
     """Returns the length of a full turn, 2 pi |gear axis|; 0 unless it is a position servo of an angle.
 
-    Valid if `is_angle_servo`.  It is a position servo if its gain kp is minus the slope of its bias in length and, for
-    one between sites, its gear has no translation.
+    Valid if `is_angle_servo`.  In each world it is a position servo if both hold:
+    - its gear has no translation, for a servo between sites;
+    - its gain kp is minus the slope of its bias in length, for one with a fixed gain; a pid has no such gain.
     """
     actuator = m.actuator[i]
     gear = m.actuator_gear[actuator.outadr]

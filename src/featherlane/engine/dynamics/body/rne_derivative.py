@@ -123,7 +123,7 @@ def _add_dof(m, d, k, I, i, s):
         S_j = d.cdof[j]
         D_kj = dot(IS, d.cdof_rate[j]) + dot(BtS, S_j.angular)
         d.qDeriv[row + c] = fma(s, D_kj, d.qDeriv[row + c])
-        # entry (j, k): in row j the descendants directly follow the diagonal, in order
+        # entry (j, k): the DoFs from j to k descend from j, and follow the diagonal of row j in order
         jk = m.D_rowadr[j] + m.D_diag[j] + k - j
         d.qDeriv[jk] = fma(s, dot(S_j, f), d.qDeriv[jk])
     d.qDeriv[row + nancestors] = fma(s, dot(S_k, f), d.qDeriv[row + nancestors])

@@ -168,7 +168,7 @@ def solve_free_bodies(m, d):
 # ---- under the integrator `discrete` ---------------------------------------------------------------------------------
 @kernel
 def solve_untouched_bodies(m, d, M, force, x):
-    """x <- (M + h d(bias) / d qvel)^-1 force at separate free bodies without rows.
+    """x <- (M + h d(bias) / d qvel)^-1 force at separate free bodies, in worlds where dof_touched is 0.
 
     M: the metric Mhat, with the pattern of the inertia matrix.
     Reads:  dof_touched.   Writes: x (nv,) at these bodies; block.
@@ -187,7 +187,7 @@ def solve_untouched_bodies(m, d, M, force, x):
 
 @kernel
 def multiply_untouched_bodies(m, d, M, x, y):
-    """y <- (M + h d(bias) / d qvel) x at separate free bodies without rows.
+    """y <- (M + h d(bias) / d qvel) x at separate free bodies, in worlds where dof_touched is 0.
 
     M: the metric Mhat, with the pattern of the inertia matrix.   Writes: y (nv,) at these bodies; block.
     """

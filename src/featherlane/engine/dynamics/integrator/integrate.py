@@ -212,8 +212,10 @@ def implicitfast_reads_inertia(m):
 def implicitfast_acceleration(m, d):
     """qacc_step <- (M - h D)^-1 (qfrc_smooth + qfrc_constraint), with a separate system for each separate free body.
 
-    Writes: qacc_step; actuator_rate, qDeriv on request; qH, qHDiagInv: the factor of M - h D, or for articulated bodies
-            the diagonal of -h D in qHDiagInv.
+    - With articulated bodies and a D that is diagonal without a fluid: the recursion, with the diagonal of -h D in
+      qHDiagInv; if a fluid acts, `_solve_with_fluid`.
+    - Else the factor of M - h D, in qH and qHDiagInv.
+    Writes: qacc_step; actuator_rate; qDeriv on request and for separate free bodies; qH, qHDiagInv.
     """
     for i in range(m.nv):
         d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
@@ -232,7 +234,7 @@ def implicitfast_acceleration(m, d):
 
 @kernel
 def implicitfast_again(m, d, x):
-    """qacc_step <- (M - h D)^-1 x, with the factor of `implicitfast_acceleration`.
+    """qacc_step <- (M - h D)^-1 x, after `implicitfast_acceleration` and by its method, with the factor that it left.
 
     The caller also stores x in qfrc_smooth and 0 in qfrc_constraint, whose sum `solve_free_bodies` reads.
     Reads:  qH, qHDiagInv (left by `implicitfast_acceleration`), actuator_rate, qDeriv.

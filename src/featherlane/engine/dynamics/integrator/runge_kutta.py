@@ -76,7 +76,7 @@ def _add_stage(m, d, weight):
 def rk4_start(m, d):
     """Stores the state at which the first acceleration was evaluated.
 
-    Reads:  qpos, qvel, act, time, lengths and Jacobian of tendons.
+    Reads:  qpos, qvel, act, time, actuator_length, actuator_velocity, ten_length, ten_J.
     Writes: rk.*; zeros in the sums rk.velocity, rk.acceleration, rk.act_dot.
     """
     copy(d.rk.qpos, d.qpos, m.nq)
@@ -89,7 +89,7 @@ def rk4_start(m, d):
     copy(d.rk.length, d.actuator_length, m.nout)
     copy(d.rk.rate_of_length, d.actuator_velocity, m.nout)
     d.rk.time[0] = d.time[0]
-    # plastic springs of tendons read them at the end of the step
+    # read at the end of the step by `yield_springs`
     if m.nplastic > 0:
         copy(d.rk.ten_length, d.ten_length, m.ntendon)
         copy(d.rk.ten_J, d.ten_J, m.nJten)

@@ -278,7 +278,7 @@ def wrap_in_frame(p, q, s, has_side, r, slack, kind):
     b_outside, b = _on_surface((dot(q, e1), dot(q, e2)), r, slack)
     bends, u, v, arc = round_circle(a, b, r, a_outside & b_outside, (dot(s, e1), dot(s, e2)), has_side)
     if has_side:
-        # a side site within r of the geom's centre, of a cylinder, too: the tendon passes through the geom
+        # a side site within r - slack of the geom's centre, of a cylinder, too: the tendon passes through the geom
         bends, u, v, arc = _through_in_worlds(norm3(s) < r - slack, (bends, u, v, arc), a, b, r)
     # an end at the centre of the geom has no direction
     bends = bends & (norm3(p) >= MINVAL) & (norm3(q) >= MINVAL)

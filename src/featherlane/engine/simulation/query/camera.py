@@ -172,7 +172,8 @@ def camera_tiles(m, d, b, p, thread, tile):
     place_camera(m, d, p.camera, p.tracked)
     if p.coloured:
         store_light_frames(m, d, p)
-    # address of the colours of this world: float64, 8 bytes each
+    # address of the colours of this world: float64, 8 bytes each.  The position of a lane in the call's list is the
+    # number of its first pixel, and each world has p.number pixels
     colours = p.colours + 8 * p.colour_stride * (b.call_position[tile * width(b)] // p.number)
     i, near, far = p.camera, d.camera.clip[0], d.camera.clip[1]
     R, size = d.camera.xmat[0], (p.image_width, p.image_height)

@@ -80,7 +80,8 @@ def compare_forward_inverse(m, d):
     Scratch: in_stage, qfrc_forward, primal.*.
     Note:   Accelerations and forces do not change; J qacc - aref of the rows changes by rounding.
     """
-    copy(d.qfrc_inverse, d.qfrc_constraint, m.nv)  # keeps the solver's forces: scratch memory is overwritten below
+    # the solver's forces: not in qfrc_forward, because the pass below overwrites scratch memory
+    copy(d.qfrc_inverse, d.qfrc_constraint, m.nv)
     counts = load_counts(d)
     d.in_stage[0] = WITHIN  # a pass whose results are discarded: no sensors
     inverse_constraint(m, d, store=0)  # qfrc_constraint of inverse dynamics

@@ -41,8 +41,8 @@ def inverse(m, d):
     forward_velocity(m, d)
     output_velocities(m, d)
     sensor_vel(m, d)
-    is_discrete = m.opt_enableflags & ENABLE_INVDISCRETE != 0 and has_conversion(m)  # qacc is that of a time step
-    if is_discrete:
+    is_of_step = m.opt_enableflags & ENABLE_INVDISCRETE != 0 and has_conversion(m)  # qacc is that of a time step
+    if is_of_step:
         actuation(m, d)
         continuous_acceleration(m, d)  # qacc; keeps the given one in qacc_step
     elif has_metric(m):
@@ -53,5 +53,5 @@ def inverse(m, d):
     if needs_energy(m, d):
         energy(m, d)
     sensor_acc(m, d)
-    if is_discrete:  # restore the given acceleration
+    if is_of_step:  # restore the given acceleration
         copy(d.qacc, d.qacc_step, m.nv)
