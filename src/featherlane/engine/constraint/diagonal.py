@@ -39,7 +39,7 @@ def list_chains(m, d, i, j):
 def whitened_square(m, d, n):
     """Returns J M^-1 J^T of the row in `exact.row`, which has n dofs: the sum of y_k^2 = x_k^2 / D_k with x = L^-T J^T.
 
-    Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: exact.row (nv,).   Cost: O(depth^2).
+    Reads:  the factor of `metric_factor`.   Writes: exact.row (nv,).   Cost: O(depth^2).
     """
     LD, inverse_D = metric_factor(m, d)
     # one row, of n entries from exact.row[0] on, at the dofs exact.dof[0 ..]; position: position of each dof in this
@@ -65,7 +65,7 @@ def exact_dof_diagonal(m, d, i):
 def exact_row_diagonal(m, d, k):
     """Returns J M^-1 J^T of general row k.
 
-    Reads:  row_*, qLD (nC,), qLDiagInv (nv,).   Writes: exact.*.
+    Reads:  row_*, the factor of `metric_factor`.   Writes: exact.*.
     """
     for i in range(m.nv):
         d.exact.position[i] = 0  # marks, which `fill_row` replaces by the positions

@@ -155,6 +155,7 @@ def _write_metric_diagonal(m, d):
 def rescale_rows(m, d):
     """Scales D of every row by the ratio of the metric's diagonal to M's: (J diag(M)^-1 J^T) / (J diag(Mhat)^-1 J^T).
 
+    Rows of type METRIC, which are terms of the metric itself, keep their D.
     Reads:  M (nC,), Mhat (nC,), cdof, subtree_com, the rows.
     Writes: row_D, con_D, con_Dt, con_slip.
     Scratch: exact.diagonal.
@@ -164,7 +165,7 @@ def rescale_rows(m, d):
         if k < d.ndofrow[0]:  # of a row on one dof i, the ratio is Mhat_ii / M_ii
             i = d.row_dof[k]
             d.row_D[k] = d.row_D[k] * (d.exact.diagonal[i] / d.M[_diagonal_address(m, i)])
-        elif d.row_type[k] <= LIMIT_TENDON:  # all types except METRIC: its rows are terms of the metric, D is exact
+        elif d.row_type[k] <= LIMIT_TENDON:  # all types except METRIC
             bare, hat = 0.0, 0.0
             for e in row_entries(d, k):
                 bare, hat = _add_dof(m, d, d.row_dof[e], d.row_J[e], bare, hat)

@@ -23,6 +23,7 @@ def meets_site(m, d, s, point, direction):
 def touch(m, d, i):
     """Writes sensor i: sum of normal forces [N] of contacts whose normal, from the contact point on, hits the site.
 
+    Contacts of the site's body count if they push; the normal is taken in the direction away from this body.
     Source: MuJoCo's documentation, XML reference, sensor/touch.
     Reads:  con_*, con_force, site_xpos, site_xmat.   Writes: sensor_now of the active worlds.
     """

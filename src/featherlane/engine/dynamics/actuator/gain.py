@@ -43,7 +43,12 @@ def _affine(prm, length, velocity):
 
 @kernel
 def driving_value(m, d, i):
-    """Returns the gain's factor: the control, the voltage of a motor without inductance, or the last activation."""
+    """Returns the value by which the gain of actuator i is multiplied; 0 if there is none.
+
+    - a motor without inductance: its voltage;
+    - else with activations: the last one, `early_activation`;
+    - else: the first control.
+    """
     actuator = m.actuator[i]
     is_voltage_driven = actuator.gaintype == GAIN_DCMOTOR and not (actuator.states & CURRENT)
     x = 0.0

@@ -76,7 +76,7 @@ def uses_articulated(m):
     """Returns whether the model uses the articulated-body method, by option or by operation counts at load time.
 
     The integrator `discrete` and the LCP contact model solve in a metric other than M, for which there is no
-    recursion over bodies.  There is none for the armature of tendons either.
+    recursion over bodies.  There is none for the armature of tendons either: a model with tendons uses the factor of M.
     """
     is_chosen = m.opt_forward_dynamics == ABA or (m.opt_forward_dynamics == AUTO and m.articulated_pays == 1)
     return is_chosen and not has_metric(m) and m.opt_contact_model == CONVEX and m.ntendon == 0

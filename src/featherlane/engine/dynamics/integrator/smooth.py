@@ -73,7 +73,8 @@ def smooth_acceleration(m, d):
     """Computes all forces except constraint forces, and the resulting acceleration.
 
     qfrc_smooth = passive - bias + applied + actuator + J^T xfrc_applied;  qacc_smooth = M^-1 qfrc_smooth, by the factor
-    of M or by articulated bodies.  With the integrator `discrete`, qacc_smooth is the unconstrained step.
+    of M or by articulated bodies.  With the integrator `discrete`, qacc_smooth is the unconstrained step.  With the
+    contact model lcp, qfrc_smooth includes the forces of motors at a stop (dynamics/body/motor.py).
     Source: MuJoCo mj_fwdAcceleration.
     Reads:  qfrc_passive, qfrc_bias, qfrc_applied, qfrc_actuator, xfrc_applied, qLD, qLDiagInv.
     Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2], warning (singular inertia); with discrete

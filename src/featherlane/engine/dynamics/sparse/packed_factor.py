@@ -81,8 +81,9 @@ def packed_factor(entry):
 
         p, s: passed to `entry`, which returns A_ij;  least: see above.
         """
-        # four rows at a time, from row i on: u of all four in the columns before i, two columns at a time; rows i and
-        # i + 1 are completed; u of rows i + 2 and i + 3 in the columns i and i + 1; these rows are completed
+        # four rows at a time, from row i on:
+        # - u of all four in the columns before i, two columns at a time; rows i and i + 1 are completed;
+        # - u of rows i + 2 and i + 3 in the columns i and i + 1; these rows are completed
         for four in range(n // 4):
             i = 4 * four
             for pair in range(2 * four):

@@ -295,7 +295,9 @@ def runge_kutta(m, d):
     Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; qacc: of rk4 the mean of the step; rk.*, in_stage;
             all else as `forward` leaves it at the state of the last stage.
     """
-    start(m, d)  # start, move, advance: of the integrator; accelerations: how many it evaluates in a step
+    # accelerations: how many the integrator evaluates in a step;  start, move and advance of the integrator rk4 are
+    # rk4_start, rk4_stage and rk4_finish
+    start(m, d)
     for k in range(1, accelerations(m)):
         d.in_stage[0] = LAST_STAGE if k == accelerations(m) - 1 else WITHIN
         move(m, d, k)
