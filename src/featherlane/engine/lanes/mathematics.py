@@ -85,7 +85,7 @@ def _reduce(x):
     tiny = x < 1.2e-38
     f, e = split_exponent(where(tiny, x * 18014398509481984.0, x))
     e = where(tiny, e - 54.0, e)
-    big = f > SQRT2
+    big = f > SQRT2  # `split_exponent` returns f in [1, 2)
     return where(big, 0.5 * f, f), where(big, e + 1.0, e)
 
 

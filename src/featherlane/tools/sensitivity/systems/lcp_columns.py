@@ -226,11 +226,18 @@ def _bounding_forces(m, p):
 
 @kernel
 def _nearest_change(m, d, p):
-    """Returns the distance to the nearest change of the active set, at most FAR.
+    """Returns the distance to the nearest change of the active set, at most FAR: the least of these distances.
 
-    A change: a row's force reaches or leaves a bound, or the law of a contact or limit changes to a different case.
-    The case changes if the row's right-hand side [m/s^2] changes by margin / h, with a margin of velocity (dof_edge,
-    slot_edge), or by gap / h^2.   slot_flat: 1 for contacts of flat faces that a rotation separates (lcp_rows.py).
+        joint or tendon near its limit           `limit_distance`
+        a row's force reaches or leaves a bound  `nearest_switch`
+        limit of a slide or hinge, contact       the law changes to another case: change / A_rr / size, with
+                                                 change = margin of velocity (dof_edge, slot_edge) / h
+        limit of a ball or tendon                the same, with change = gap / h^2
+        contact of flat faces that a rotation    STEP
+            separates (slot_flat, lcp_rows.py)
+        contact in its gap, without a row        its gap [m]
+
+    change: that of the row's right-hand side [m/s^2], see `_least_of_row`; size: of the forces [N].
     """
     h, size = timestep(m), solution_size(d, p.row_x)  # size of the forces [N]
     least = fmin(limit_distance(m, d), nearest_switch(d, p.row_x, _bounding_forces(m, p), d.lcp.w, size, has_cones(m)))
