@@ -15,7 +15,9 @@ a displaced pose may list the same contacts in other slots: slot_at[k] is the sl
     slot_lost[k]              1: no point of the pair is near the contact at the pose displaced by +STEP
     slot_gone[k]              1: the contact is absent at a displaced pose, or lost at both poses of a twist; 0.5: lost
                               at one of them; else 0
-    slot_known[0], near[0]    by world: 1: no contact is gone, -1: the buffer is full; 1: another point is near
+    slot_known[0]             of a world: 1: all displaced poses have its contacts, 0: one is absent, -1: the buffer is
+                              full
+    slot_near[0]              of a world: 1: a displaced pose has another contact, or a contact is lost there
     slot_own, upper, lower    (distance, position, frame) at the own pose, and at the poses displaced by +STEP and -STEP
     slot_moves[k]             the map (7, 6) from a relative twist to changes of distance (row 0), point (rows 1 to 3)
                               and rotation of the frame (rows 4 to 6); body 1 is fixed, body 2 moves
@@ -141,7 +143,7 @@ def _find_slots(d, p, n):
         for s in range(d.ncon_slot[0]):
             if p.slot_taken[s] == 0:
                 p.slot_near[0] = where(d.con_present[s] > 0.0, 1.0, p.slot_near[0])
-        # alone, a world without contacts is not differenced (n = 0), so in a tile its slot_near is 0 too
+        # a world without contacts has slot_near = 0, as in a tile with this world alone, where n = 0
         p.slot_near[0] = where(touching > 0.0, p.slot_near[0], 0.0)
 
 

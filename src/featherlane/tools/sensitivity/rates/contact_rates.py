@@ -95,8 +95,8 @@ def contact_laws(m, d, p, shortest):
         r = c.dist - c.includemargin
         stiffer, pull, _ = impedance_slopes(c.solref, c.solimp, r, shortest)  # s, and d(K d r) / dr = -d aref / dr
         if m.opt_contact_model == COULOMB:
-            # s changes only the normal force: `pull` has it as dy_0 = s y_0 dr, and the stiffness has s = 0.  D and aref
-            # of a rebound do not depend on r: pull = 0
+            # s changes only the normal force: `pull` has it as dy_0 = s y_0 dr, and the stiffness has s = 0.  D and
+            # aref of a rebound do not depend on r: pull = 0
             stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[k][0], pull))
         p.slot_slope[k] = ContactSlope(stiffer, pull)
 
@@ -147,7 +147,8 @@ def _spin(d, p, k, w):
 def _effective_spin(m, d, p, k, S):
     """Returns the spin of contact k's frame, relative to its bodies, due to a motion S of both; 0 if it has no effect.
 
-    It has none in worlds with friction on a cone whose coefficients are equal along both tangents, and about both.
+    It has none on a cone (not a pyramid) in worlds whose coefficients of friction are equal along both tangents, and
+    with rolling friction (dim > 4) also about both.
     """
     c = d.contact[k]
     spin = _spin(d, p, k, S.angular)

@@ -334,7 +334,11 @@ def _correct_column(m, d, p, c):
 
 @kernel
 def correct_columns(m, d, p):
-    """panel_step <- K da* = M da1 + dp + d(J^T e);  panel_acceleration <- M^-1 panel_step: da2, or da* if K is M."""
+    """panel_step <- K da* = M da1 + dp + d(J^T e);  panel_acceleration <- M^-1 panel_step.
+
+    Without a next state (rate_steps = 0) the latter is da2; else it is da* in worlds where K is M, and not used in
+    others (`step_panel`).
+    """
     if p.nslip[0] > 0:
         for c in range(PANEL):
             _correct_column(m, d, p, c)  # adds d(J^T e) to dp in panel_dp
