@@ -190,7 +190,7 @@ def correction_columns_of_tile(m, d, b, p, thread, tile):
             qfrc_applied, and all else of this thread's workspace.
     Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
-    forward_position(m, d)
+    forward_position(m, d)  # M, and all else that `_place_bodies` does not compute, of the undisplaced position
     _correction_columns(m, d, b, p, thread, tile)
 
 

@@ -304,8 +304,10 @@ def _subtract_product(m, d, p):
 def _solve_column(m, d, p, s):
     """qacc <- da = (da at fixed x) + Mh^-1 J^T dx in column s, with dx from the system of the free rows.
 
-    The right-hand side of a free row is -dw.  In `frozen` mode dx of sliding friction is known, and A times it is
-    subtracted.
+    The right-hand side of a free row is -dw.  Sliding friction that is not free has dx = s dx_n (`follow_normals`):
+        `frozen` mode  with dx_n in col_first, known before the solution: A times dx is subtracted from the right-hand
+                       side
+        else           with dx_n of the solution; the system contains it already (`form_system`)
     Writes: row_dx = dx.   Scratch: lcp.x, lcp.dx, lcp.z, qacc_step.
     """
     n = d.lcp.n[0]
