@@ -114,7 +114,8 @@ def main(folder: str, platform: str, *levels: str) -> None:
     """Compiles all stages for some CPU levels, from the sources of this repository."""
     sys.path.insert(0, SOURCES)
     from featherlane.engine.lanes import build, processor
-    from featherlane.engine.lanes.link import SUFFIXES
+    from featherlane.engine.lanes.link import SUFFIXES, link_loader
+    from featherlane.engine.simulation.frozen import loader
     from featherlane.engine.simulation.tile.library import library, stages
 
     start, every = time.monotonic(), list(stages().values())
@@ -129,6 +130,8 @@ def main(folder: str, platform: str, *levels: str) -> None:
     for level, target in targets.items():
         out = Path(folder, level + SUFFIXES[place[0]])
         build.link_stages(library(), every, build.VARIANTS, target, out)
+    if place[0] == "linux":
+        link_loader(loader.SOURCE, Path(folder, loader.LIBRARY), place)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ import pytest
 from rich.console import Console
 
 import featherlane as fl
-from featherlane.apps.cli import run_command, video
+from featherlane.apps import video
+from featherlane.apps.cli import run_command
 from featherlane.apps.cli.controls import Zero, control_source
 from featherlane.apps.cli.exit import BAD_WORLDS
 from featherlane.apps.cli.output import FILE_WIDTH, console, model_label, progress, table
@@ -264,6 +265,33 @@ def test_convert_writes_what_was_chosen(tmp_path, capfd):
     shown = capfd.readouterr()
     assert "left_hip" in shown.out and "velocity is ignored" in shown.err
     assert (fl.load(target).actuator_gainprm[:, 0] == 50).all()
+
+
+# ---- freeze, check ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(sys.platform != "linux", reason="frozen worlds run on Linux")
+def test_a_frozen_world_is_written_and_checked(tmp_path, capfd):
+    file = tmp_path / "quadruped.flz"
+    succeeds("freeze", "quadruped", file, "--keyframe", "0", "--set", "timestep=0.001", "--json")
+    written = json.loads(capfd.readouterr().out)
+    assert written["bytes"] == file.stat().st_size
+    succeeds("check", file, "--trust", written["hash"], "--json")
+    checked = json.loads(capfd.readouterr().out)
+    assert checked["hash"] == written["hash"] and checked["equal"] is True
+    world, model = fl.thaw(file), fl.bundled("quadruped")
+    assert world.constant("opt_timestep").tolist() == [0.001]
+    np.testing.assert_array_equal(world.qpos, model.key_qpos[0])
+    succeeds("check", file)
+    assert "every state has the recorded bits" in capfd.readouterr().out
+    assert "exists already" in fails(capfd, "freeze", "quadruped", file)
+    succeeds("freeze", "quadruped", file, "--force")
+    assert written["hash"] not in capfd.readouterr().out
+    assert "trusted is" in fails(capfd, "check", file, "--trust", written["hash"])
+    assert "allowed is .flz" in fails(capfd, "freeze", "quadruped", tmp_path / "a.zip")
+    assert "targets: got 'sparc'" in fails(capfd, "freeze", "quadruped", tmp_path / "a.flz", "--targets", "sparc")
+    assert "cannot be read" in fails(capfd, "check", tmp_path / "a.flz")
 
 
 # ---- video -----------------------------------------------------------------------------------------------

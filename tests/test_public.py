@@ -29,11 +29,13 @@ NO_PHYSICS = {
     "bundled_names",
     "diagnose",
     "export_html",
+    "freeze",
     "kernel",
     "load",
     "load_failure",
     "set_const",
     "show_config",
+    "thaw",
     "variants",
     "view",
 }

@@ -105,7 +105,8 @@ def test_the_wheel_is_small_and_holds_one_object_per_cpu_level(wheel):
     assert wheel.stat().st_size < MOST_OF_A_LEVEL * len(levels())
     files = zipfile.ZipFile(wheel).namelist()
     prebuilt = {name for name in files if name.endswith(".so")}
-    assert prebuilt == {f"featherlane/engine/lanes/prebuilt/{level}.so" for level in levels()}
+    names = [*levels(), "libfeatherlane"]  # kernels, and the loader of frozen worlds
+    assert prebuilt == {f"featherlane/engine/lanes/prebuilt/{name}.so" for name in names}
     assert not [name for name in files if name.startswith("tests") or "__pycache__" in name]
 
 

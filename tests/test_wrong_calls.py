@@ -26,6 +26,8 @@ CALLS = {
     "Batch": lambda m, d, b, v: fl.Batch(v, 2),
     "record_failures": lambda m, d, b, v: fl.Batch(m, 2, record_failures=min(v, 9) if isinstance(v, int) else v),
     "load_failure": lambda m, d, b, v: fl.load_failure(v),
+    "freeze": lambda m, d, b, v: fl.freeze(m, v),
+    "thaw": lambda m, d, b, v: fl.thaw(v),
     "dtype": lambda m, d, b, v: fl.Batch(m, 2, dtype=v),
     "step model": lambda m, d, b, v: fl.step(v, d),
     "step data": lambda m, d, b, v: fl.step(m, v),

@@ -68,10 +68,10 @@ def humanoid(page, tab):
         page.ask(lambda: session.advance(2))
         page.ask(page.panel.refresh)
     torso = page.ask(page.frame).pos[0, body]
-    page.ask(lambda: session.grab(0, body, torso))
+    page.ask(lambda: session.mouse.grab(0, body, torso))
     page.ask(lambda: page.pick(0, body))
     for k in range(60):
-        page.ask(lambda k=k: session.drag(torso + np.array((0.1, 0.0, 0.75)) * min(1.0, k / 40)))
+        page.ask(lambda k=k: session.mouse.move(torso + np.array((0.1, 0.0, 0.75)) * min(1.0, k / 40)))
         page.ask(lambda: session.advance(3))
         page.ask(page.panel.refresh)
 

@@ -40,6 +40,8 @@ from featherlane.engine.simulation.batch.load_failure import load_failure
 from featherlane.engine.simulation.batch.mixed import MixedBatch
 from featherlane.engine.simulation.batch.noise import add_sensor_noise
 from featherlane.engine.simulation.batch.worlds import Worlds
+from featherlane.engine.simulation.frozen.freeze import freeze
+from featherlane.engine.simulation.frozen.world import thaw
 from featherlane.engine.simulation.query.camera import Camera
 from featherlane.engine.simulation.query.depth_noise import DepthNoise
 from featherlane.engine.simulation.query.position import differentiate_pos, integrate_pos, normalize_quat
@@ -115,6 +117,9 @@ __all__ = [  # noqa: RUF022  in groups
     "set_keyframe",
     "set_state",
     "state_size",
+    # frozen worlds
+    "freeze",
+    "thaw",
     # inverse kinematics
     "IkTarget",
     "ik",

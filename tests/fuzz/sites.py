@@ -91,7 +91,9 @@ class World:
         found = {f"model.{kind}": getattr(m, f"{kind}_buffer") for kind in ("real", "int", "scalar")}
         found |= {name: getattr(m, name) for name in ("key_qpos", "key_qvel", "key_act", "key_ctrl", "key_time")}
         rooms = {name: array for name, array in d.workspace.arrays.items() if array.nbytes < BIG}
-        found |= {f"data.{name}": array for name, array in rooms.items() if DATA[name].role != "address"}
+        found |= {
+            f"data.{name}": array for name, array in rooms.items() if DATA[name].role not in ("address", "pointer")
+        }
         found |= {f"spread.{name}": tracked.array for name, tracked in self.s._fields.tracked.items()}
         found |= {f"spread.sent.{name}": array for name, array in self.s._fields._sent.items()}
         for place, batch in enumerate((b, *self.x.groups, self.s._send[0].__self__.batch)):
@@ -354,6 +356,8 @@ PASSED_OVER = {
     "variant_values",
     "world_shape",
     "load_failure",
+    "freeze",
+    "thaw",
     "read_constants",
     "shared_arrays",
     "is_editable",

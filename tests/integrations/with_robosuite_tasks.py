@@ -148,6 +148,19 @@ def test_actions_from_equal_states_have_equal_results(name):
     compare(name, tolerance=TOLERANCES.get(name, SAME), reward_shaping=name not in SPARSE)
 
 
+@pytest.mark.parametrize("name", ["Lift", "Door", "Stack"])
+def test_most_of_200_random_actions_agree(name):
+    """The others have contact between fingers, or of meshes of the arm."""
+    pairs, same = Pairs(name), []
+    pairs.start()
+    for action in pairs.actions(200):
+        pairs.step(action)
+        for w, live in enumerate(pairs.live):
+            same.append(np.abs(pairs.env.batch.qpos[w] - live.sim.data.qpos)[jointed(live)].max() < SAME)
+        pairs.copy()
+    assert np.mean(same) > 0.9
+
+
 @pytest.mark.parametrize("kind", ["OSC_POSITION", "JOINT_POSITION", "JOINT_TORQUE"])
 def test_controllers_are_those_of_the_configuration(kind):
     config = load_composite_controller_config(robot="Panda")

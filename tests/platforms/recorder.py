@@ -5,7 +5,9 @@ A file holds little-endian int64 words: the number of calls, then for each call
     each block: its size [bytes], its first address modulo 64
     each record: number of words, the words, number of addresses in it, then (word, block, offset) of each
     each block before the call: the number of its cache lines that are not zero, then (number, 64 bytes) of each
+    pointers before the call: their number, then (block, offset, block that it points to, offset) of each
     each block after the call: the same of the lines that changed
+    pointers after the call
 """
 
 from __future__ import annotations
@@ -60,6 +62,22 @@ def _relocations(record: Record, blocks) -> list[int]:
     return found
 
 
+def _pointers(records: tuple[Record, ...], blocks) -> bytes:
+    """Returns the words of fields with the role `pointer` that hold an address within the blocks."""
+    found = []
+    for record in records:
+        for array in map(record.arrays.__getitem__, record.layout.of("pointer")):
+            for i, word in enumerate(array.tolist()):
+                places = [
+                    (k, at - first)
+                    for at in (address(array) + 8 * i, word)
+                    for k, (first, block) in enumerate(blocks)
+                    if first <= at < first + block.size
+                ]
+                found += [n for place in places for n in place] if len(places) == 2 else []
+    return _words(len(found) // 4, *found)
+
+
 def _lines(block: np.ndarray) -> np.ndarray:
     """Returns a copy of a block, as rows of a cache line each; the last one is filled with zeros."""
     return np.concatenate([block, np.zeros(-block.size % LINE, np.uint8)]).view(np.int64).reshape(-1, LINE // 8)
@@ -79,11 +97,11 @@ def _call(name: str, records: tuple[Record, ...], numbers: tuple[int, ...], run:
     for record in records:
         places = _relocations(record, blocks)
         text += _words(record.table.size) + record.table.astype("<i8").tobytes() + _words(len(places) // 3, *places)
-    before = [_lines(block) for _, block in blocks]
+    before, pointers = [_lines(block) for _, block in blocks], _pointers(records, blocks)
     run(*numbers)
     after = [_lines(block) for _, block in blocks]
-    text += b"".join(_changes(0, lines) for lines in before)
-    return text + b"".join(_changes(b, a) for b, a in zip(before, after, strict=True))
+    text += b"".join(_changes(0, lines) for lines in before) + pointers
+    return text + b"".join(_changes(b, a) for b, a in zip(before, after, strict=True)) + _pointers(records, blocks)
 
 
 def file_of(calls) -> bytes:
@@ -97,8 +115,8 @@ def recording(path: Path) -> Iterator[list[str]]:
     """Writes all calls of stages within the context into a file; returns their names."""
     bound, names, parts = Library.bind, [], []
 
-    def bind(self, stage, *records):
-        run = bound(self, stage, *records)
+    def bind(self, stage, *records, **options):
+        run = bound(self, stage, *records, **options)
         name = symbol(stage, "f64" if records[0].dtype == np.float64 else "f32", records[0].width, False)
 
         def recorded(*numbers):

@@ -50,6 +50,15 @@ static void read_lines(char *block) {
     }
 }
 
+/* Reads the pointers within the blocks, and writes them to `to`: the blocks themselves, or their expected content. */
+static void read_pointers(char **to, char **block) {
+    for (int64_t k = word(); k > 0; k--) {
+        int64_t b = word(), offset = word(), target = word();
+        target = (int64_t)(intptr_t)(block[target] + word());
+        memcpy(to[b] + offset, &target, sizeof target);
+    }
+}
+
 int main(int argc, char **argv) {
     if (argc != 3) return 2;
 #ifdef _WIN32
@@ -84,12 +93,14 @@ int main(int argc, char **argv) {
             }
             arguments[r] = (int64_t)(intptr_t)table;
         }
+        for (int64_t b = 0; b < blocks; b++) read_lines(block[b]);
+        read_pointers(block, block);
         for (int64_t b = 0; b < blocks; b++) {
-            read_lines(block[b]);
             expected[b] = memory(size[b], 0);
             memcpy(expected[b], block[b], size[b]);
         }
         for (int64_t b = 0; b < blocks; b++) read_lines(expected[b]);
+        read_pointers(expected, block);
 #ifdef _WIN32
         stage run = (stage)(void *)GetProcAddress(library, name);
 #else

@@ -15,7 +15,7 @@ from featherlane.engine.simulation.tile.workspace import in_use
 
 SRC = Path(fl.__path__[0])
 ASKED_BY_USE = {"use", "sleep", "request"}  # conditions for kept rows that are not sizes; sleep: the flag
-BY_CALLERS = ("drive", "input", "given", "address")  # not computed by kernels
+BY_CALLERS = ("drive", "input", "given", "address", "pointer")  # not computed by kernels
 ZEROS = ("panel.zero",)  # read-only
 ELSEWHERE = {
     "eq_active": "an input, beside the others; constraint reads it",

@@ -254,6 +254,11 @@ def many_worlds(model: fl.Model) -> fl.Batch:
         failure.save("failure.npz")
         again: fl.Data = fl.load_failure("failure.npz").replay(-1, checked=True)
         print(failure.cause, failure.time, again)
+    digest: str = fl.freeze(one, "world.flz", targets=("x86-64-v3",), data=data)
+    frozen: results.FrozenWorld = fl.thaw("world.flz", trust=digest)
+    frozen.step(2)
+    frozen.set_state(frozen.get_state())
+    print(frozen.contact, frozen.status, frozen.constant("body_mass"), frozen.id("body", "torso"), frozen.self_test())
     print(now, groups, position, recorded, hits.normal, apart.fromto, forces, data, one, status, batch.copy())
     return batch
 

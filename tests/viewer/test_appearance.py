@@ -9,7 +9,6 @@ import pytest
 import featherlane as fl
 from featherlane.apps.viewer import shapes
 from featherlane.apps.viewer.appearance import LARGEST, PLAIN, Looks, linear
-from featherlane.apps.viewer.glb import glb
 
 MODEL = """
 <mujoco>
@@ -83,7 +82,7 @@ def test_a_glb_file_holds_the_mesh_and_its_material(looks, channels):
     mesh, look = shapes.textured(shapes.box(), (2.0, 3.0)), looks.look(6)
     picture = np.random.default_rng(0).integers(0, 256, (5, 7, channels), dtype=np.uint8)
     imageio = pytest.importorskip("imageio.v3")
-    file = glb(mesh, (0.03, 1.0, 0.0, 0.5), look, picture)
+    file = shapes.glb(mesh, (0.03, 1.0, 0.0, 0.5), look, picture)
     magic, version, total = struct.unpack("<4sII", file[:12])
     assert (magic, version, total) == (b"glTF", 2, len(file))
     length, kind = struct.unpack("<I4s", file[12:20])

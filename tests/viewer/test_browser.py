@@ -19,7 +19,7 @@ import pytest
 import featherlane as fl
 
 pytest.importorskip("viser")
-from featherlane.apps.viewer.view import view_error
+from featherlane.apps.viewer.view import open_page
 
 sync_api = pytest.importorskip("playwright.sync_api")
 image = pytest.importorskip("PIL.Image")
@@ -134,7 +134,7 @@ def middle(view, world, body):
          [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
          [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]]
     )  # fmt: skip
-    point = at.pos[k, body] + turn @ centre + view.page.scene.spread([world])[0]
+    point = at.pos[k, body] + turn @ centre + view.page.offsets[world]
     forward = camera.look_at - camera.position
     forward = forward / np.linalg.norm(forward)
     right = np.cross(forward, camera.up_direction)
@@ -258,7 +258,7 @@ def test_switching_worlds_updates_no_removed_control(served, visit):
         here.until(lambda: view.page.depth == 0)
         view.page.ask(lambda: view.page.source.run())
         here.tab.wait_for_timeout(1000)
-    view.page.ask(lambda: view.page.panel.curves.plots.remove("energy"))
+    view.page.ask(lambda: view.page.panel.plots.remove("energy"))
     here.settled()
     assert not [text for text in here.logged if "non-existent component" in text]
 
@@ -293,7 +293,7 @@ def test_names_of_a_model_are_shown_as_text(served, visit):
     here = visit(view)
     here.drawn()
     page = view.page
-    page.ask(lambda: page.panel.curves.plots.add(HOSTILE + "sensor"))
+    page.ask(lambda: page.panel.plots.add(HOSTILE + "sensor"))
     page.ask(lambda: page.pick(0, 1))
     for _ in range(2):
         page.ask(lambda: page.source.advance(5))
@@ -311,7 +311,7 @@ def test_names_of_a_model_are_shown_as_text(served, visit):
 
 def test_unsupported_features_are_shown_as_text(visit):
     error = fl.UnsupportedFeatureError([HOSTILE + "flex", HOSTILE + "plugin"], HOSTILE + "model")
-    with view_error(error, port=0) as view:
+    with open_page(error, 0) as view:
         here = visit(view)
         here.until(lambda: HOSTILE + "plugin" in here.tab.inner_text("body"))
         assert here.tab.evaluate("window.hacked === undefined")
@@ -325,8 +325,59 @@ def test_only_a_notebook_can_embed_the_page(served, visit, tmp_path):
     for name, shown in (("evil", 0), ("notebook", 1)):
         here = visit(None, (tmp_path / f"{name}.html").as_uri())
         here.tab.wait_for_timeout(3000)
-        assert here.tab.frame_locator("iframe").locator("#root").count() == shown
+        live = [frame for frame in here.tab.frames if frame.url.startswith("http")]
+        assert sum(frame.locator("#root").count() for frame in live) == shown
         here.tab.close()
+
+
+def test_an_exported_notebook_plays_the_recording(visit, tmp_path):
+    model = fl.bundled("pendulum")
+    frames = fl.Batch(model, 1).rollout(50, record=("time", "qpos"))
+    path = tmp_path / "notebook.html"
+    with fl.view(model, frames=frames, port=0, paused=True) as view:
+        path.write_text(view._repr_html_())
+    here = visit(None, path.as_uri())
+    inside = here.tab.frame_locator("iframe")
+    inside.locator("canvas").first.wait_for(state="attached", timeout=1e3 * SECONDS)
+    here.until(lambda: here.picture().std() > 8.0)
+
+
+def test_the_space_key_runs_and_pauses_after_clicks(served, visit):
+    view = served("pendulum", paused=True)
+    here = visit(view)
+    here.drawn()
+    session, scene = view.page.source, view.page.scene
+    here.folder("Layers")
+    here.tab.get_by_label("joints", exact=True).first.click()
+    here.until(lambda: scene.is_on("joints"))
+    here.tab.keyboard.press("Space")
+    here.until(lambda: session.running)
+    assert scene.is_on("joints")
+    here.tab.keyboard.press("Space")
+    here.until(lambda: not session.running)
+    here.button("Run")
+    here.until(lambda: session.running)
+    here.tab.keyboard.press("Space")
+    here.until(lambda: not session.running)
+    here.tab.wait_for_timeout(500)
+    assert not session.running, "the button was not clicked again"
+
+
+def test_a_video_is_downloaded(served, visit, tmp_path):
+    pytest.importorskip("imageio_ffmpeg")
+    imageio = pytest.importorskip("imageio.v3")
+    view = served("pendulum", paused=True)
+    here = visit(view)
+    here.drawn()
+    view.page.source.batch.qvel[:] = 3.0
+    view.page.ask(lambda: view.page.source.advance(100))
+    with here.tab.expect_download(timeout=1e3 * SECONDS) as download:
+        here.button("Video")
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    pictures = imageio.imread(path)
+    assert path.suffix == ".mp4" and len(pictures) == 1 + int(30 * view.page.source.clock + 1e-6)
+    assert np.abs(pictures[0].astype(float) - pictures[-1]).mean() > 0.1
 
 
 def test_a_saved_state_is_downloaded(served, visit, tmp_path):

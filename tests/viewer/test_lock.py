@@ -1,5 +1,6 @@
 """Requests that a page answers: those with the token; without a token, those of this machine to this page."""
 
+import gzip
 import urllib.error
 import urllib.request
 
@@ -117,6 +118,20 @@ def test_a_page_requires_the_token(served, host):
     status, headers = get(port, lock.path())
     assert status == 200 and headers["Content-Security-Policy"].startswith("default-src 'none'")
     assert get(port, lock.path() + "../../etc/passwd")[0] == 404
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity"])
+def test_the_script_of_the_keys_ends_the_page(served, encoding):
+    from featherlane.apps.viewer.lock import SCRIPT
+
+    port, lock = served("127.0.0.1")
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{lock.path()}", headers={"Accept-Encoding": encoding})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        body = answer.read()
+        assert len(body) == int(answer.headers.get("Content-Length", len(body)))
+        assert (answer.headers.get("Content-Encoding") == "gzip") == (encoding == "gzip")
+    page = gzip.decompress(body) if encoding == "gzip" else body
+    assert page.endswith(SCRIPT) and page.count(b"</html>") == 1
 
 
 def test_sockets_require_the_token(served):

@@ -6,9 +6,9 @@ import pytest
 import featherlane as fl
 from featherlane.apps.viewer.appearance import Looks
 from featherlane.apps.viewer.frame import Frame
+from featherlane.apps.viewer.instances import GREY, hues, paint
 from featherlane.apps.viewer.mark_layers import MARKS, per_newton
 from featherlane.apps.viewer.marks import Marks
-from featherlane.apps.viewer.state_colors import GREY, hues, paint
 from featherlane.engine.spatial.rotation import to_world
 from featherlane.extension import batch_of
 
@@ -24,7 +24,7 @@ class Drawn(Marks):
         super().__init__(None, layer, MARKS[layer], model, Looks(model.mj_model), size, extent)
         self.layer, self.parts = layer, {}
 
-    def draw(self, part, at, quat, scale, colours, opacity=None):
+    def draw(self, part, at, scale, colours, quat=(1, 0, 0, 0), opacity=None):
         at = np.reshape(at, (-1, 3))
         n = len(at)
         colours = np.broadcast_to(colours, (n, 3))

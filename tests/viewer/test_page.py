@@ -15,7 +15,6 @@ import featherlane as fl
 pytest.importorskip("viser")
 
 from featherlane.apps.viewer import view as view_module
-from featherlane.apps.viewer.bookmark import take_up
 from featherlane.apps.viewer.markup import markup
 from featherlane.apps.viewer.node import Drag
 from featherlane.apps.viewer.playback import Playback
@@ -203,9 +202,9 @@ def test_a_body_is_picked_by_a_ray_and_dragged(opened):
     page.ask(lambda: page.drag(2, 1, Drag("update", offset + (0, 0, 1.2), offset + (0, 0, 2.0))))
     page.ask(lambda: page.source.advance(100))
     qpos = page.source.batch.qpos[:, 2]
-    assert qpos[2] > 1.2 > qpos[0] and page.ask(page.source.spring)[0] == 2
+    assert qpos[2] > 1.2 > qpos[0] and page.ask(page.source.mouse.spring)[0] == 2
     page.ask(lambda: page.drag(2, 1, Drag("end", offset, offset)))
-    assert page.ask(page.source.spring) is None
+    assert page.ask(page.source.mouse.spring) is None
 
 
 def test_bookmarks_and_files(opened, monkeypatch):
@@ -223,7 +222,7 @@ def test_bookmarks_and_files(opened, monkeypatch):
     turn(page, "recall")
     assert np.array_equal(page.source.batch.qpos, after)
     page.ask(lambda: page.source.reset())
-    page.ask(lambda: page.panel.time.take_up(SimpleNamespace(name=name, content=content)))
+    page.ask(lambda: page.source.take_up(content, name))
     assert np.array_equal(page.source.batch.qpos, after)
     with np.load(io.BytesIO(content)) as file:
         model = fl.bundled("humanoid")
@@ -233,17 +232,17 @@ def test_bookmarks_and_files(opened, monkeypatch):
         assert Playback(model, file).nframe == 1
     for wrong in (b"", b"PK nonsense", content[:100]):
         with pytest.raises(fl.ModelError):
-            page.ask(lambda wrong=wrong: page.panel.time.take_up(SimpleNamespace(name="x.npz", content=wrong)))
+            page.ask(lambda wrong=wrong: page.source.take_up(wrong, "x.npz"))
     for bits, state, says in (
         (np.zeros(3), 0.0, "state_bits is float64"),
         (8191, np.zeros((1, 10**6)), "8000128 bytes"),
     ):
         np.savez_compressed(packed := io.BytesIO(), state_bits=bits, state=state)
         with pytest.raises(fl.ModelError, match=says):
-            page.ask(lambda packed=packed: take_up(page.source, packed.getvalue(), "x.npz"))
+            page.ask(lambda packed=packed: page.source.take_up(packed.getvalue(), "x.npz"))
     other = opened("pendulum")
     with pytest.raises(fl.ModelError, match="for this model"):
-        other.ask(lambda: other.panel.time.take_up(SimpleNamespace(name="x.npz", content=content)))
+        other.ask(lambda: other.source.take_up(content, "x.npz"))
 
 
 def test_worlds_are_chosen(opened):
@@ -272,7 +271,7 @@ def test_layers(opened):
 
 def test_plots(opened, visited):
     page = opened("humanoid", nworld=2)
-    plots = page.panel.curves.plots
+    plots = page.panel.plots
     assert plots.names == ("energy", "contacts")
     turn(page, "plot residual", True)
     turn(page, "quantity", "xpos[torso, 2]")
@@ -281,7 +280,7 @@ def test_plots(opened, visited):
     turn(page, "clock", "Run")
 
     def chart():  # viser does not list its plots
-        return plots._charts["xpos[torso, 2]"][1]
+        return plots.charts.get("xpos[torso, 2]")
 
     until(lambda: chart() is not None and len(chart().data[0]) > 5)
     turn(page, "clock", "Pause")
@@ -336,7 +335,7 @@ def test_a_non_finite_world_is_marked_and_replayed(opened, monkeypatch):
     settled(page)
     assert (
         page.source.bad_worlds == [1]
-        and page.server.scene.get_handle_by_name("/bad/1")
+        and page.server.scene.get_handle_by_name("/page/bad/1")
         and "1" in page.panel.drawn.bad.content
     )
     assert page.panel.handles["incident"].options == ("1",)
@@ -501,12 +500,31 @@ def test_wrong_calls_are_refused():
     until(lambda: threading.active_count() <= before + 33)  # viser's pool ends with its server
 
 
-def test_a_notebook_shows_the_page():
-    with fl.view("pendulum", port=0, token="abcdefgh") as view:
-        assert f':{view.port}/{view.lock.frame_token}/"' in view._repr_html_() and "abcdefgh" in view.url
-        assert "abcdefgh" not in view._repr_html_()
+def test_a_notebook_shows_the_page_and_offline_its_state():
+    token = "k7f2q9x4w1z8"
+    with fl.view("pendulum", port=0, token=token) as view:
+        shown = view._repr_html_()
+        assert f':{view.port}/{view.lock.frame_token}/"' in shown and token in view.url and token not in shown
+        assert shown.startswith("<object data=") and shown.count("<iframe srcdoc=") == 1 and len(shown) > 100_000
         assert view.visitors == 0
     assert "closed" in view._repr_html_()
+
+
+def test_an_exported_notebook_has_the_recorded_motion():
+    """The player's length is that of the recording: pauses of 1 / 30 s between pictures."""
+    model = fl.bundled("pendulum")
+    frames = fl.Batch(model, 1).rollout(60, record=("time", "qpos"))
+    still, moving = [], []
+    with fl.view(model, port=0, paused=True) as view:
+        view.page.ask(lambda: still.append(len(view.page.recorded(30.0))))
+    with fl.view(model, frames=frames, port=0, paused=True) as view:
+        view.page.ask(lambda: view.page.source.go_to(7))
+        view.page.ask(lambda: moving.append(len(view.page.recorded(30.0))))
+        assert view.page.source.position == 7 and not view.page.source.running
+        view.page.source.run()
+        view.page.ask(lambda: view.page.recorded(30.0))
+        assert view.page.source.running
+    assert moving[0] > still[0]
 
 
 def test_a_program_waits_until_the_page_is_closed():
@@ -524,5 +542,5 @@ def test_unsupported_features_are_listed_on_a_page():
     error = fl.UnsupportedFeatureError(["flex 'cl`oth': deformable body", "plugin 'x'"], "<b>m.xml")
     text = markup(*view_module.explanation(error))
     assert "<code>flex &#x27;cl`oth&#x27;: deformable body</code>" in text and "&lt;b&gt;m.xml cannot be shown" in text
-    with view_module.view_error(error, port=0) as view:
+    with view_module.open_page(error, 0) as view:
         assert view.page is None and view.url

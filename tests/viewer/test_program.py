@@ -102,7 +102,7 @@ def test_a_page_that_all_browsers_left_is_not_running(guests, monkeypatch):
 
 def test_sync_and_data_are_refused_where_they_have_no_meaning():
     model = fl.bundled("pendulum")
-    with fl.view(model, port=0, paused=True) as page, pytest.raises(fl.ModelError, match="runs worlds of its own"):
+    with fl.view(model, port=0, paused=True) as page, pytest.raises(fl.ModelError, match="runs a copy of the model"):
         page.sync()
     with pytest.raises(fl.ModelError, match="worlds of another model"):
         fl.view(fl.bundled("arm"), fl.Data(model), port=0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.apps.viewer.quantities import Sampler, names, quantity
+from featherlane.apps.viewer.quantities import names, quantity, values
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def batch():
 
 
 def sampled(batch, name, reported=True):
-    return Sampler(batch).values(batch, 1, [quantity(batch.model, name)], reported)[0]
+    return values(batch, 1, [quantity(batch.model, name)], reported)[0]
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_the_worlds_do_not_change(batch):
 def test_every_listed_name_is_a_quantity(batch):
     listed = names(batch.model)
     assert listed[:2] == ["energy", "contacts"] and {"qpos", "xpos", "qfrc_constraint"} <= set(listed)
-    sampler, row = Sampler(batch), [quantity(batch.model, name) for name in listed]
-    for found, values in zip(row, sampler.values(batch, 1, row), strict=True):
-        assert len(values) == len(found.labels) > 0
+    row = [quantity(batch.model, name) for name in listed]
+    for found, numbers in zip(row, values(batch, 1, row), strict=True):
+        assert len(numbers) == len(found.labels) > 0
 
 
 @pytest.mark.parametrize(

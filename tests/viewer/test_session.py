@@ -81,9 +81,9 @@ def test_viewing_the_past_keeps_the_present():
 
 def test_a_drag_replays_bitwise_equally():
     session = Session.of(fl.bundled("humanoid"))
-    session.grab(0, 1, [0.0, 0.0, 1.3])
+    session.mouse.grab(0, 1, [0.0, 0.0, 1.3])
     session.advance(30)
-    session.drag([0.3, 0.0, 2.0])
+    session.mouse.move([0.3, 0.0, 2.0])
     session.advance(40)
     after = state(session)
     session.seek(0, 5)
@@ -91,7 +91,7 @@ def test_a_drag_replays_bitwise_equally():
     assert np.array_equal(state(session), after)
     for _ in range(10):
         session.step_back()
-    session.release()
+    session.mouse.release()
     session.seek(2, 8)
     assert np.array_equal(state(session), after)  # the recorded pulls, not those of the hand now
 
@@ -99,11 +99,11 @@ def test_a_drag_replays_bitwise_equally():
 def test_the_spring_holds_a_ball_against_gravity():
     """At rest the spring's force is the weight, m g = m w^2 (distance), for any mass."""
     session = Session.of(ball())
-    session.grab(0, 1, [0.0, 0.0, 1.0])
+    session.mouse.grab(0, 1, [0.0, 0.0, 1.0])
     session.advance(2000)
     sag = 1.0 - session.batch.qpos[0, 2]
     assert sag == pytest.approx(9.81 / session.mouse.frequency**2, rel=1e-3)
-    world, held, target = session.spring()
+    world, held, target = session.mouse.spring()
     assert world == 0 and target[2] == 1.0
     assert held[2] == pytest.approx(1.0 - sag)
 
@@ -111,7 +111,7 @@ def test_the_spring_holds_a_ball_against_gravity():
 def test_an_impulse_changes_the_momentum_by_itself():
     session = Session.of(ball(5.0))
     session.set_option("gravity", (0, 0, 0))
-    session.push(0, 1, [3.0, -1.0, 0.0])
+    session.mouse.push(0, 1, [3.0, -1.0, 0.0])
     session.advance(100)
     assert session.batch.qvel[0, :3] == pytest.approx([1.5, -0.5, 0.0], rel=1e-6)
     assert not session.batch.xfrc_applied.any()
@@ -120,12 +120,12 @@ def test_an_impulse_changes_the_momentum_by_itself():
 def test_static_bodies_cannot_be_dragged():
     session = Session.of(ball())
     with pytest.raises(fl.ModelError):
-        session.grab(0, 0, [0, 0, 0])
+        session.mouse.grab(0, 0, [0, 0, 0])
     with pytest.raises(fl.ModelError):
-        session.grab(0, 1, [0, 0, np.nan])
+        session.mouse.grab(0, 1, [0, 0, np.nan])
     with pytest.raises(fl.ModelError):
-        session.grab(1, 1, [0, 0, 0])
-    assert session.spring() is None
+        session.mouse.grab(1, 1, [0, 0, 0])
+    assert session.mouse.spring() is None
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_one_world_of_many_can_have_its_own_mass():
     session.set_option("gravity", (0, 0, 0))
     session.set_mass(1, 4.0, [1])
     for world in range(3):
-        session.push(world, 1, [2.0, 0, 0])
+        session.mouse.push(world, 1, [2.0, 0, 0])
     session.advance(50)
     assert session.batch.qvel[:, 0] == pytest.approx([1.0, 0.5, 1.0], rel=1e-6)
     assert [session.mass(1, world) for world in range(3)] == [2.0, 4.0, 2.0]
@@ -285,7 +285,7 @@ def test_the_last_second_of_a_non_finite_world_is_replayed(pulled):
     session = Session.of(ball(), nworld=3)
     session.advance(700)
     if pulled:
-        session.grab(1, 1, session.batch.qpos[1, :3])
+        session.mouse.grab(1, 1, session.batch.qpos[1, :3])
     for _ in range(20):
         session.advance(5)
     good = session.batch.qpos[1].copy()
@@ -363,3 +363,35 @@ def test_only_models_have_sessions():
         Session.of("humanoid")
     with pytest.raises(fl.ModelError):
         Session.of(ball(), nworld=0)
+
+
+def test_a_slider_that_poses_a_running_world_stores_no_state_for_each_position():
+    session = Session.of(fl.bundled("pendulum"))
+    session.run()
+    session.advance(5)
+    for angle in np.linspace(0.0, 1.0, 50):
+        session.pose([0], [angle], None)
+    assert len(session.history) == 1
+    session.advance(5)
+    after = state(session)
+    session.seek(1)
+    assert session.batch.qpos[0, 0] == 1.0 and session.batch.qvel[0, 0] == 0.0
+    session.seek(len(session.history))
+    assert np.array_equal(state(session), after)
+    session.seek(0, 5)
+    assert session.batch.time[0] == pytest.approx(5 * session.timestep)
+
+
+def test_posing_a_paused_world_can_be_undone():
+    session = Session.of(fl.bundled("pendulum"))
+    session.advance(5)
+    before = state(session)
+    for angle in (0.1, 0.2):
+        session.pose([0], [angle], [0])
+    session.advance(1)
+    session.step_back()
+    assert session.batch.qpos[0, 0] == 0.2
+    session.step_back()
+    assert np.array_equal(state(session), before)
+    with pytest.raises(fl.ModelError, match="joint position"):
+        session.pose([0], [np.nan], None)

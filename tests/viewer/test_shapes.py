@@ -65,17 +65,6 @@ def test_any_number_of_steps_gives_a_closed_solid(detail):
         assert volume(mesh) > 0
 
 
-def test_a_tube_and_two_caps_are_a_capsule():
-    steps, length = 24, 1.5
-    scaled = shapes.tube(steps)._replace(vertices=shapes.tube(steps).vertices * np.float32((1, 1, length)))
-    cap = shapes.cap(steps)
-    upper = cap._replace(vertices=cap.vertices + np.float32((0, 0, length)))
-    lower = cap._replace(vertices=cap.vertices * np.float32((1, -1, -1)) - np.float32((0, 0, length)))
-    whole = shapes.join_meshes((scaled, upper, lower))
-    assert is_closed(whole)
-    assert volume(whole) == pytest.approx(volume(shapes.capsule(length, steps)), rel=CLOSE)
-
-
 def test_the_normals_of_a_sphere_are_its_points():
     mesh = shapes.sphere(FINE)
     assert np.abs(shapes.normals(mesh) - mesh.vertices).max() < 0.02  # triangles at a vertex differ in size

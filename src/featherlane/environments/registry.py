@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from featherlane.environments import dm_control, gymnasium_v5, robosuite
+from featherlane.environments import dm_control, gymnasium_v5, libero, robosuite
 from featherlane.environments import tasks as own_tasks
 from featherlane.environments.single_env import SingleEnv
 from featherlane.environments.task import Task
@@ -46,7 +46,7 @@ def register(name: str, task: type[Task], reward_threshold: float | None = None)
 
 def register_tasks() -> None:
     """Registers all tasks of this package; importing `featherlane.environments` calls it."""
-    for task in (*gymnasium_v5.TASKS, *own_tasks.TASKS, *dm_control.TASKS, *robosuite.TASKS):
+    for task in (*gymnasium_v5.TASKS, *own_tasks.TASKS, *dm_control.TASKS, *libero.TASKS, *robosuite.TASKS):
         if task.name not in _tasks:
             register(task.name, task, task.reward_threshold)
 

@@ -1,4 +1,4 @@
-"""The command line: `featherlane simulate | sweep | view | inspect | diagnose | bench | compare | compile`.
+"""The command line: `featherlane simulate | sweep | view | inspect | diagnose | bench | compare | freeze | compile`.
 
 A user error prints one message on stderr and returns exit code 2.  Worlds with non-finite or out-of-range values return
 exit code 3 and a message that names them, after all results.  Ctrl-C prints the progress and returns 130.

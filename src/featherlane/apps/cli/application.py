@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from featherlane import show_config
-from featherlane.errors import page
+from featherlane.errors import ModelError, page
 from featherlane.extension import repairing
 
 application = typer.Typer(
@@ -427,6 +427,50 @@ def _setup(metavar: str | None, text: str) -> Any:
     return typer.Option(metavar=metavar, help=text, show_default=False)
 
 
+@application.command("evaluate")
+def _evaluate(
+    suite: Annotated[
+        str, typer.Argument(metavar="SUITE", help="libero_spatial, libero_object, libero_goal or libero_10.")
+    ],
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="Function (observation, instruction, started) -> actions (worlds, 7), in a module or FILE.py; or "
+            "random: random actions; or still: actions without motion.",
+        ),
+    ] = "random",
+    episodes: Annotated[int, typer.Option(metavar="N", help="Number of episodes of each task.")] = 50,
+    worlds: Annotated[int, typer.Option(metavar="N", help="Number of episodes that run at the same time.")] = 50,
+    tasks: Annotated[str | None, typer.Option(metavar="N,...", help="Tasks from 0 to 9. Default: all.")] = None,
+    horizon: Annotated[int, typer.Option(metavar="N", help="Number of actions after which an episode fails.")] = 600,
+    settle: Annotated[
+        int, typer.Option(metavar="N", help="Number of actions without motion before each episode.")
+    ] = 10,
+    image_size: Annotated[
+        int, typer.Option(metavar="PIXELS", help="Size of the images that the policy gets; 0: none.")
+    ] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the table, as CSV or Markdown by the suffix.")
+    ] = None,
+    dtype: Dtype = Precision.float64,
+    threads: Threads = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of random actions and of the poses of fixtures.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Run a policy in the tasks of a LIBERO suite, and report its success with confidence intervals."""
+    from featherlane.apps.cli.evaluate import evaluate_policy
+    from featherlane.apps.measure.success import Evaluation
+
+    try:
+        chosen = None if tasks is None else tuple(int(number) for number in _listed(tasks))
+    except ValueError:
+        raise ModelError(f"tasks: got {tasks!r}, allowed are numbers from 0 to 9, as in 0,3") from None
+    size = {"horizon": horizon, "settle": settle, "image_size": image_size}
+    given = Evaluation(suite, episodes, worlds, chosen, seed=seed, dtype=dtype.value, threads=threads, **size)
+    evaluate_policy(given, policy, out, as_json)
+
+
 @application.command("convert")
 def _convert(
     source: Source,
@@ -490,3 +534,43 @@ def _compile(
     from featherlane.apps.cli.compile import compile_kernels
 
     compile_kernels(dtype and dtype.value, processes, force, as_json)
+
+
+@application.command("freeze")
+def _freeze(
+    source: Source,
+    out: Annotated[Path, typer.Argument(metavar="FILE.flz", help="The frozen world.", show_default=False)],
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL,...",
+            help="CPU levels of the kernels: x86-64, x86-64-v3, x86-64-v4, aarch64. Default: that of this machine.",
+        ),
+    ] = None,
+    keyframe: Keyframe = None,
+    settings: Settings = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    package_dirs: PackageDirs = None,
+    repair: Repair = False,
+    as_json: Json = False,
+) -> None:
+    """Write a model and its compiled kernels into one file, which keeps its bits in later versions and runs in C."""
+    del package_dirs, repair
+    from featherlane.apps.cli.freeze import freeze_model
+
+    levels = () if targets is None else _listed(targets)
+    freeze_model(source, out, levels, keyframe, tuple(settings or ()), force, as_json)
+
+
+@application.command("check")
+def _check(
+    file: Annotated[Path, typer.Argument(metavar="FILE.flz", help="A frozen world.", show_default=False)],
+    trust: Annotated[
+        str | None, typer.Option(metavar="HASH", help="Open the file only if it has this hash, which freeze printed.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Run the self-test of a frozen world: do its kernels compute the recorded states here, bit for bit?"""
+    from featherlane.apps.cli.freeze import check_file
+
+    return check_file(file, trust, as_json)

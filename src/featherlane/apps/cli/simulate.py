@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from featherlane import Batch, load
-from featherlane.apps.cli import video
+from featherlane.apps import video
 from featherlane.apps.cli.controls import control_source
 from featherlane.apps.cli.exit import BAD_WORLDS, INTERRUPTED, complain
 from featherlane.apps.cli.nodes import open_batch, threads_by_worker
@@ -161,7 +161,7 @@ def _simulated(request: Request, batch, camera: int) -> int:
     nstep = _steps(request, model.opt.timestep, controls.nstep)
     every = frame_interval(batch, nstep, model.opt.timestep, request.fps, request.out is not None)
     recording = Recording(batch, 1 + -(-nstep // every)) if request.out else None
-    pictures: list[np.ndarray] | None = [] if request.video else None
+    pictures: list[dict[str, np.ndarray]] | None = [] if request.video else None
 
     try:
         result = _run(batch, controls, nstep, every, recording, pictures, request)
@@ -264,7 +264,7 @@ def _run(batch, controls, nstep: int, every: int, recording, pictures, request: 
         if recording is not None:
             recording.take()
         if pictures is not None:
-            pictures.append(batch.get("qpos", ids=FIRST)[0].astype(np.float64))
+            pictures.append({"qpos": batch.get("qpos", ids=FIRST)[0].astype(np.float64)})
 
     meter, samples, story = Meter(batch), Samples(), []
     energy = meter.mean_energy()  # also loads or compiles every kernel before the time measurement

@@ -13,7 +13,7 @@ from featherlane.apps.cli.exit import WRONG, complain
 from featherlane.apps.cli.settings import set_options
 from featherlane.apps.cli.simulate import keyframe_of
 from featherlane.apps.viewer.lock import is_local_host, viser_module
-from featherlane.apps.viewer.view import View, open_page, view_error
+from featherlane.apps.viewer.view import View, open_page
 from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.extension import check_counts
 
@@ -56,8 +56,7 @@ def serve_page(request: Request) -> int:
         source = _playback(request) if _is_recording(request.source) else _session(request)
     except UnsupportedFeatureError as error:
         complain(str(error))
-        page = view_error(error, port=request.port, host=request.host, token=token, browser=browser)
-        return _serve(page) or WRONG
+        return _serve(open_page(error, request.port, request.host, token, browser=browser)) or WRONG
     page = open_page(source, request.port, request.host, token, request.drawn, request.paused, browser)
     return _serve(page)
 

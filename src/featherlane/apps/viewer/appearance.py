@@ -31,19 +31,12 @@ def linear(colours: np.ndarray) -> np.ndarray:
 
 
 class Look(NamedTuple):
-    """The surface of a shape, without its colour.
+    """The surface of a shape, without its colour."""
 
-    Attributes:
-        texture: number of the drawn texture, -1 for none.
-        repeat: number of repetitions along x and y.
-        per_metre: whether `repeat` is per 2 m instead of per shape.
-        metallic, roughness, emission: material parameters from 0 to 1.
-    """
-
-    texture: int
-    repeat: tuple[float, float]
-    per_metre: bool
-    metallic: float
+    texture: int  # number of the drawn texture, -1 for none
+    repeat: tuple[float, float]  # number of repetitions along x and y
+    per_metre: bool  # whether `repeat` is per 2 m instead of per shape
+    metallic: float  # material parameters from 0 to 1
     roughness: float
     emission: float
 

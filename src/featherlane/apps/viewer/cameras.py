@@ -14,12 +14,7 @@ FREE, TRACK = "free", "follow the selected body"
 
 
 class Cameras:
-    """The cameras of a page.
-
-    Attributes:
-        choices: names of the choices: free, following the selected body, and the model's cameras.
-        choice: the present one.
-    """
+    """The cameras of a page."""
 
     def __init__(self, server, model: Model):
         self.server, self.model, self.choice = server, model, FREE
@@ -42,13 +37,7 @@ class Cameras:
                 self._look(client, *self._before.pop(number))
 
     def move(self, frame: Frame, place: int, body: int, offset: np.ndarray) -> None:
-        """Moves the visitors' cameras.
-
-        Args:
-            place: index of the selected world in the frame.
-            body: the selected body.
-            offset: drawn origin of the world (3,) [m].
-        """
+        """Moves the visitors' cameras; the selected world has this place in the frame and is drawn at `offset` [m]."""
         if self.choice == FREE:
             return
         clients = list(self.server.get_clients().values())
@@ -64,6 +53,23 @@ class Cameras:
         for client in clients if k < self.model.ncam and np.isfinite(position).all() else ():
             fov = np.radians(float(self.model.cam_fovy[k]))
             self._look(client, position, position - axes[:, 2], axes[:, 1], fov)
+
+    def described(self, offset: np.ndarray, body: int) -> int | dict[str, Any]:
+        """Returns the chosen camera, or that of the first visitor, in a world drawn at `offset`; for `fl.Camera`."""
+        clients = list(self.server.get_clients().values())
+        if self.fields or not clients:
+            return self.choices.index(self.choice) - 2 if self.fields else -1
+        camera = clients[0].camera
+        ahead = camera.look_at - camera.position
+        distance = float(np.linalg.norm(ahead))
+        azimuth, elevation = np.degrees((np.arctan2(ahead[1], ahead[0]), np.arcsin(ahead[2] / distance))).tolist()
+        found = {
+            "distance": distance,
+            "azimuth": azimuth,
+            "elevation": elevation,
+            "fovy": float(np.degrees(camera.fov)),
+        }
+        return found | ({"trackbodyid": body} if self.choice == TRACK else {"lookat": camera.look_at - offset})
 
     def _look(self, client, position, look_at, up=None, fov=None) -> None:
         """Sets a visitor's camera; equal values are not sent."""

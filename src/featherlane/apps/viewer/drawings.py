@@ -31,7 +31,8 @@ class Drawings:
     microseconds, because the page's thread draws, at most 60 times a second.
     """
 
-    def __init__(self):
+    def __init__(self, folder: str = "drawing"):
+        self._folder = folder  # name of the node above all drawings
         self._new: dict[str, Drawing | None] = {}
         self._kept: dict[str, Drawing] = {}
         self._handles: dict[str, Any] = {}
@@ -110,7 +111,7 @@ class Drawings:
             if drawing is not None:
                 self._kept[name] = drawing
                 if drawing.world in offsets:
-                    self._handles[name] = drawing.add(scene, f"/drawing/{name}", offsets[drawing.world])
+                    self._handles[name] = drawing.add(scene, f"/{self._folder}/{name}", offsets[drawing.world])
 
 
 def _name(name: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +15,9 @@ from featherlane.extension import bounded
 
 
 class Edits(Clock):
-    """Worlds whose models and controls can be edited.
+    """Worlds whose models and controls can be edited."""
 
-    Attributes:
-        epoch: number of model edits so far.
-    """
-
-    epoch = 0
+    epoch = 0  # number of model edits so far
 
     @property
     def timestep(self) -> float:
@@ -33,11 +30,7 @@ class Edits(Clock):
         self.batch.ctrl[slice(None) if worlds is None else list(worlds), actuator] = value
 
     def set_option(self, name: str, value) -> None:
-        """Sets an option of all worlds.
-
-        Raises:
-            ModelError: the option does not exist, the value is invalid, or it conflicts with other options.
-        """
+        """Sets an option of all worlds, or of none if one of them refuses it."""
         known = [option for option in dir(self.model.opt) if not option.startswith("_")]
         if name not in known:
             raise ModelError(f"unknown option {name!r}{near(name, known)}")
@@ -64,23 +57,14 @@ class Edits(Clock):
         return float(self._field("body_mass", world)[body])
 
     def set_mass(self, body: int, mass: float, worlds: Sequence[int] | None = None) -> None:
-        """Sets the mass [kg] of a body in some worlds, or in all; its inertia scales with the mass (density changes).
-
-        Raises:
-            ModelError: the mass is not positive, or the body has no mass.
-        """
+        """Sets the mass [kg] of a body in some worlds, or in all; the inertia scales with it (density changes)."""
         old = self.mass(body, 0 if worlds is None else worlds[0])
         name = self.model.names("body")[body] or body
         bounded(f"body {name}: mass", mass, 0.0, above=True)
         if not old > 0.0:
             raise ModelError(f"body {name}: its mass is 0 and cannot be scaled")
-        factor = mass / old
-
-        def scale(rows: np.ndarray) -> None:
-            rows[:, body] *= factor
-
         for field in ("body_mass", "body_inertia"):
-            self._edit(field, worlds, scale)
+            self._edit(field, worlds, body, lambda values: values * (mass / old))
         if worlds is None:
             for model in self.batch.models:
                 set_const(model)
@@ -94,20 +78,13 @@ class Edits(Clock):
         return float(self._field("geom_friction", world)[geoms[0], 0]) if len(geoms) else None
 
     def set_friction(self, body: int, friction: float, worlds: Sequence[int] | None = None) -> None:
-        """Sets the sliding friction coefficient of all geoms of a body in some worlds, or in all.
-
-        Raises:
-            ModelError: the coefficient is negative, or the body has no geoms.
-        """
+        """Sets the sliding friction coefficient of all geoms of a body in some worlds, or in all."""
         geoms, name = self._geoms(body), self.model.names("body")[body] or body
         bounded(f"body {name}: friction", friction, 0.0)
         if not len(geoms):
             raise ModelError(f"body {name}: it has no geoms, so it has no friction")
 
-        def slide(rows: np.ndarray) -> None:
-            rows[:, geoms, 0] = friction
-
-        self._edit("geom_friction", worlds, slide)
+        self._edit("geom_friction", worlds, (geoms, 0), lambda values: friction)
         self.epoch += 1
 
     def _geoms(self, body: int) -> np.ndarray:
@@ -118,15 +95,16 @@ class Edits(Clock):
         rows = group.expanded(name)
         return getattr(group.model, name) if rows is None else rows[row]
 
-    def _edit(self, name: str, worlds: Sequence[int] | None, edit: Callable[[np.ndarray], None]) -> None:
-        """Changes a field of the model in some worlds, or in all; `edit` receives rows of worlds."""
+    def _edit(self, name: str, worlds: Sequence[int] | None, at: Any, edit: Callable[[Any], Any]) -> None:
+        """Changes the elements `at` of a field of the model in some worlds, or in all."""
         if worlds is not None:
-            rows, ids = self.batch.expand(name), list(worlds)
-            changed = rows[ids]
-            edit(changed)
-            rows[ids] = changed
-            return
-        for group in self.batch.groups:
-            edit(getattr(group.model, name)[None])
-            if (own := group.expanded(name)) is not None:
-                edit(own)
+            owners = [(self.batch.expand(name), worlds)]
+        else:
+            shared = [(getattr(group.model, name)[None], (0,)) for group in self.batch.groups]
+            own = [(group.expanded(name), range(group.nworld)) for group in self.batch.groups]
+            owners = shared + [(rows, ids) for rows, ids in own if rows is not None]
+        for rows, ids in owners:
+            for world in ids:
+                row = rows[world]
+                row[at] = edit(row[at])
+                rows[world] = row

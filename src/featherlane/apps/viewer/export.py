@@ -52,26 +52,9 @@ def export_html(
         raise ModelError(f"path: got {path.name!r}, allowed is a name that ends in .html")
     held = read_recording(frames) if isinstance(frames, str | Path) else frames
     with view(model, frames=held, port=0, paused=True, worlds=worlds) as page:
-        text = page.worker.ask(lambda: _recorded(page.page, fps))
+        text = page.worker.ask(lambda: page.page.recorded(fps))
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ModelError(f"{path}: cannot be written: {error.strerror}") from None
     return path
-
-
-def _recorded(page: Any, fps: float) -> str:
-    """Draws the frames of a page, fps pictures for each second of recorded time, and returns them as HTML."""
-    times, serializer = page.source.times, page.server.get_scene_serializer()
-    # of decreasing times, after a reset, every frame is a picture
-    clock = times - times[0] if (np.diff(times) > 0).all() else np.arange(len(times)) / fps
-    moments = np.arange(0.0, clock[-1] + 0.5 / fps, 1.0 / fps)
-    shown = None
-    # the last frame that is not later than each moment, except by rounding
-    for frame in (np.searchsorted(clock, moments + 1e-6 / fps, "right") - 1).tolist():
-        if frame != shown:
-            page.source.go_to(frame)
-            page.draw()
-            shown = frame
-        serializer.insert_sleep(1.0 / fps)
-    return serializer.as_html()

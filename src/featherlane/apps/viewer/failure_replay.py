@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 import featherlane as fl
 from featherlane import Batch, MixedBatch, Model
-from featherlane.apps.viewer.history import FRAME, History, Kept, Pull, kept_of_world, pulled_step
+from featherlane.apps.viewer.history import FRAME, History, Moment, kept_of_world, pulled_step
 from featherlane.apps.viewer.source import BAD
 from featherlane.errors import ModelError
 
@@ -17,28 +17,13 @@ INPUTS = frozenset("ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_qua
 
 
 @dataclass
-class Piece:
-    """The state of a world before some steps, and the wrenches of the mouse during them."""
-
-    kept: Kept
-    steps: int
-    pulls: list[list[Pull]] = field(default_factory=list)
-
-
-@dataclass
 class Incident:
-    """The last second of a world before it became non-finite or out of range.
-
-    Attributes:
-        clock: session clock at the start of the piece with the failure [s].
-        model: the model of this world at that time.
-        pieces: pieces up to the failure; the last one contains it.
-    """
+    """The last second of a world before it became non-finite or out of range."""
 
     world: int
-    clock: float
-    model: Model
-    pieces: list[Piece]
+    clock: float  # of the session at the start of the piece with the failure [s]
+    model: Model  # of this world at that time
+    pieces: list[Moment]  # of this world alone, up to the failure; the last one contains it
     dtype: np.dtype
 
     def replay(self) -> tuple[dict[str, np.ndarray], fl.results.Failure]:
@@ -55,7 +40,9 @@ class Incident:
         batch.mute()
         batch.restore(self.pieces[0].kept)
         for piece in self.pieces:
-            _set_inputs(batch, piece.kept)
+            for name in INPUTS & piece.kept.keys():
+                rows = getattr(batch, name)
+                rows[...] = piece.kept[name].reshape(rows.shape)
             for k in range(piece.steps):
                 pulled_step(batch, piece.pulls[k] if piece.pulls else [])
                 for failure in batch.failures:
@@ -71,25 +58,13 @@ def frames_of(failure: fl.results.Failure) -> dict[str, np.ndarray]:
 
 
 def incident_of(batch: Batch | MixedBatch, world: int, history: History, epoch: int) -> Incident:
-    """Collects the history of a world that failed in the newest moment.
-
-    Args:
-        epoch: number of model edits so far; moments before the last edit are left out.
-    """
+    """Collects the history of a world that failed in the newest moment, after the last edit of the model (`epoch`)."""
     newest = history[-1]
     moments = [moment for moment in history.since(newest.clock - SECONDS) if moment.epoch == epoch and moment.steps]
-    pieces = []
+    pieces: list[Moment] = []
     for moment in moments:
-        pulls = [[Pull(0, pull.body, pull.wrench) for pull in step if pull.world == world] for step in moment.pulls]
+        pulls = [[replace(pull, world=0) for pull in step if pull.world == world] for step in moment.pulls]
         if moment.fresh:
             pieces.clear()  # earlier pieces do not lead to this state
-        pieces.append(Piece(kept_of_world(batch, moment.kept, world), moment.steps, pulls))
+        pieces.append(replace(moment, kept=kept_of_world(batch, moment.kept, world), pulls=pulls))
     return Incident(world, newest.clock, batch.get_model(world), pieces, batch.dtype)
-
-
-def _set_inputs(batch: Batch, kept: Kept) -> None:
-    """Sets the inputs that differ."""
-    for name in INPUTS & kept.keys():
-        rows = getattr(batch, name)
-        if not np.array_equal(rows, kept[name].reshape(rows.shape)):
-            rows[...] = kept[name].reshape(rows.shape)

@@ -6,9 +6,9 @@ import numpy as np
 
 from featherlane import Model
 from featherlane.apps.viewer.appearance import Looks
-from featherlane.apps.viewer.geom_meshes import Kind, Solid
+from featherlane.apps.viewer.instances import Solid
 from featherlane.apps.viewer.shapes import Mesh, rectangle
-from featherlane.apps.viewer.solids import ground_groups, textured_file
+from featherlane.apps.viewer.solids import GROUND, Kind, by_group, textured_file
 
 LINES = 0.75  # brightness of grid lines relative to the plane
 FAR = 40.0  # distance at which the ground ends, in extents
@@ -16,40 +16,35 @@ TILES = 400  # most repetitions of a texture on an infinite plane; beyond this i
 
 
 class Ground:
-    """The level planes of a model.
-
-    Args:
-        extent: size of the model on the planes [m].
-    """
+    """The level planes of a model, whose size on the planes is `extent` [m]."""
 
     def __init__(self, server, model: Model, looks: Looks, extent: float):
         self.server, self.looks, self.extent = server, looks, extent
-        self.model, self.planes = model, ground_groups(model, looks)
-        self.on = dict.fromkeys(sorted(self.planes), False)
+        self.model, self.planes = model, by_group(model, looks, GROUND)
         self._handles: list = []
         self._drawn: tuple = ()
 
-    def show(self, offsets: np.ndarray) -> None:
-        """Draws the planes under all worlds."""
+    def show(self, offsets: np.ndarray, groups: tuple[int | None, ...]) -> None:
+        """Draws the planes of these groups under all worlds."""
         reach = np.abs(offsets[:, :2]).max(0, initial=0.0)
-        drawn = (*reach, *(group for group, on in self.on.items() if on))
+        drawn = (*reach, *groups)
         if drawn == self._drawn:
             return
         self.remove()
         self._drawn = drawn
-        planes = (plane for group, on in self.on.items() if on for plane in self.planes.get(group, ()))
+        planes = (plane for group in groups for plane in self.planes.get(-1 if group is None else group, ()))
         for k, plane in enumerate(planes):
             draw = self._grid if plane.look.texture < 0 else self._tiles
             self._handles.append(draw(f"/ground/{k}", plane, reach))
 
     def _half(self, plane: Solid, reach: np.ndarray) -> np.ndarray:
         """Computes the half sides of the drawn plane [m]."""
-        endless = FAR * self.extent + 2 * np.linalg.norm(reach)
-        return np.where(plane.size[:2] > 0, plane.size[:2] + reach, endless)
+        size, endless = np.asarray(plane.size)[:2], FAR * self.extent + 2 * np.linalg.norm(reach)
+        return np.where(size > 0, size + reach, endless)
 
     def _tiles(self, name: str, plane: Solid, reach: np.ndarray):
         """Draws a plane with its texture."""
-        half, size, repeat = self._half(plane, reach), plane.size[:2], np.array(plane.look.repeat)
+        half, size, repeat = self._half(plane, reach), np.asarray(plane.size)[:2], np.array(plane.look.repeat)
         if not plane.look.per_metre:
             repeat = repeat / np.where(size > 0, size, 1.0)
         half, flat = np.where(repeat > 0, np.minimum(half, TILES / np.maximum(repeat, 1e-9)), half), rectangle()
@@ -70,7 +65,7 @@ class Ground:
             name,
             width=2 * half[0],
             height=2 * half[1],
-            infinite_grid=bool((plane.size[:2] == 0).any()),
+            infinite_grid=0.0 in plane.size[:2],
             cell_size=cell / 2,
             section_size=cell,
             cell_color=tuple(int(c) for c in LINES * colour),
@@ -86,7 +81,7 @@ class Ground:
     def rebuild(self) -> None:
         """Rebuilds all planes at the next `show`, after a change of the model."""
         self.remove()
-        self.planes = ground_groups(self.model, self.looks)
+        self.planes = by_group(self.model, self.looks, GROUND)
 
     def remove(self) -> None:
         """Removes the planes from the page."""

@@ -30,23 +30,14 @@ class Pull:
 
 @dataclass
 class Moment:
-    """State of the worlds before a piece of steps.
+    """State of the worlds before a piece of steps."""
 
-    Attributes:
-        kept: the persistent state of the worlds, without fields of the model.
-        clock: clock of the session [s].
-        epoch: number of model edits so far; a replay is bitwise identical only under the same model.
-        steps: number of steps in the piece; 0 before it begins.
-        fresh: whether the worlds were set, so that they do not follow from the previous moment.
-        pulls: wrenches of the mouse, a list per step; empty if there were none.
-    """
-
-    kept: Kept
-    clock: float
-    epoch: int
-    fresh: bool = False
-    steps: int = 0
-    pulls: list[list[Pull]] = field(default_factory=list)
+    kept: Kept  # the persistent state of the worlds, without fields of the model
+    clock: float  # of the session [s]
+    epoch: int  # number of model edits so far; a replay is bitwise identical only under the same model
+    fresh: bool = False  # whether the worlds were set, so that they do not follow from the previous moment
+    steps: int = 0  # in the piece; 0 before it begins
+    pulls: list[list[Pull]] = field(default_factory=list)  # wrenches of the mouse by step; empty if there were none
 
     @property
     def nbytes(self) -> int:
@@ -58,12 +49,7 @@ class Moment:
 
 
 class History:
-    """Moments, oldest first; those older than `seconds` or beyond `most_bytes` are discarded.
-
-    Args:
-        seconds: longest age on the session's clock.
-        most_bytes: limit for the size of all states.
-    """
+    """Moments, oldest first; those older than `seconds` on the session's clock or beyond `most_bytes` are discarded."""
 
     def __init__(self, seconds: float = SECONDS, most_bytes: int = MOST_BYTES):
         self.seconds, self.most_bytes = seconds, most_bytes

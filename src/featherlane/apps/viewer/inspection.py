@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 
 import numpy as np
 
 import featherlane as fl
-from featherlane import Batch, Data, Model
+from featherlane import Data, Model
 from featherlane.apps.viewer.markup import labels
 from featherlane.enums import HINGE, SLIDE, TRN_BODY, TRN_JOINT, TRN_JOINTINPARENT, TRN_TENDON, Disable
 from featherlane.extension import DATA, MODEL, mujoco_module
@@ -37,20 +38,30 @@ REACHED = 1e-6  # part of a range within which a value is at its limit
 Line = tuple[str, str]
 
 
-def names(batch: Batch, row: int, kind: str) -> tuple[str, ...]:
+def names(data: Data, kind: str) -> tuple[str, ...]:
     """Returns a name for each element of a kind; contacts are those of the present state."""
     if kind != "contact":
-        return labels(batch.model.names(kind))
-    geom, geoms = batch.get_data(row).contact.geom, labels(batch.model.names("geom"))
-    return tuple(f"{k}: {geoms[a]} - {geoms[b]}" for k, (a, b) in enumerate(geom.tolist()))
+        return labels(data.model.names(kind))
+    geoms = labels(data.model.names("geom"))
+    return tuple(f"{k}: {geoms[a]} - {geoms[b]}" for k, (a, b) in enumerate(data.contact.geom.tolist()))
 
 
-def lines(batch: Batch, row: int, kind: str, element: int) -> list[Line]:
-    """Returns label and text of each line about an element of a world; a text without a label is a finding.
+def at_body(data: Data, kind: str, body: int) -> np.ndarray:
+    """Returns the elements of a kind that belong to a body."""
+    model = data.model
+    owners = {
+        "body": lambda: np.arange(model.nbody),
+        "joint": lambda: model.jnt_bodyid,
+        "geom": lambda: model.geom_bodyid,
+        "actuator": lambda: np.where((j := moved_joints(model)) >= 0, model.jnt_bodyid[j], -1),
+        "tendon": lambda: np.zeros(0),
+        "contact": lambda: model.geom_bodyid[data.contact.geom].reshape(-1, 2),
+    }[kind]()
+    return np.flatnonzero((owners == body).reshape(len(owners), -1).any(1))
 
-    Forces are those of a forward pass in the present state.
-    """
-    data = batch.get_data(row)
+
+def lines(data: Data, kind: str, element: int) -> list[Line]:
+    """Returns label and text of lines about an element of a world after `forward`; a finding has no label."""
     if kind == "contact":
         return list(_contact(data, element)) if element < len(data.contact) else [("", "this contact is open")]
     return [*_findings(data, kind, element), *_values(data, kind, element)]
@@ -98,10 +109,7 @@ def moved_joint(data: Data, kind: str, element: int) -> int:
 def _place(data: Data, kind: str, element: int) -> str:
     """Returns the type of an element and the element that it belongs to."""
     model, mujoco = data.model, mujoco_module()
-
-    def name(kind: str, k: int) -> str:
-        return labels(model.names(kind))[k]
-
+    name = lambda kind, k: labels(model.names(kind))[k]  # noqa: E731
     if kind == "body":
         return f"{name('body', element)}, child of {name('body', int(model.body_parentid[element]))}"
     if kind in ("joint", "geom"):
@@ -184,16 +192,13 @@ def _target(data: Data, actuator: int) -> float | None:
 
 
 def unlimited_force(data: Data, actuator: int) -> float:
-    """Computes the force of an actuator without its force range; the world and its model do not change."""
-    model, limited = data.model, data.model.actuator_forcelimited
-    before = limited[actuator]
-    try:
-        limited[actuator] = 0
-        fl.forward(model, data)
-        return float(value(data, "actuator", actuator, "actuator_force")[0])
-    finally:
-        limited[actuator] = before
-        fl.forward(model, data)
+    """Computes the force of an actuator without its force range, in a copy of the world and its model."""
+    model = copy.deepcopy(data.model)
+    model.actuator_forcelimited[actuator] = 0
+    other = Data(model, data.ngiven)
+    fl.set_state(model, other, fl.get_state(data.model, data))
+    fl.forward(model, other)
+    return float(value(other, "actuator", actuator, "actuator_force")[0])
 
 
 def _contact(data: Data, k: int) -> Iterator[Line]:

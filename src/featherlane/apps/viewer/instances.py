@@ -1,53 +1,53 @@
-"""Draws one mesh many times: all instances of a shape are one node of the page, for any number of worlds."""
+"""Draws one mesh many times: all instances of a shape are one node of the page, for any number of worlds.
+
+Bodies are coloured by state: sleeping trees are grey, and each constraint island has a separate colour.
+"""
 
 from __future__ import annotations
 
+import colorsys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from featherlane import Model
+from featherlane.apps.viewer.appearance import PLAIN, Look
 from featherlane.apps.viewer.frame import Frame
-from featherlane.apps.viewer.node import Drag, Node
+from featherlane.apps.viewer.node import Drag, Node, colour_bytes
 from featherlane.apps.viewer.shapes import Mesh
 from featherlane.extension import rotation
 
 GLASS = 0.35  # opacity of transparent parts
+GREY = (0.33, 0.34, 0.37)
+GOLDEN = 0.6180339887  # hue difference between consecutive islands, as part of a full circle
 
 
-class Part(NamedTuple):
-    """An instance of a mesh in each world, attached to a body.
+class Solid(NamedTuple):
+    """A shape that is attached to a body, in each world."""
 
-    Attributes:
-        body: the body that carries it.
-        pos: offset from the body's frame [m].
-        quat: rotation relative to the body's frame.
-        scale: factors for the size of the mesh.
-        variant: (group, variant) with which a world has the part; None for all worlds.
-    """
-
+    kind: int  # type of the geom
+    data: int  # number of the mesh or height field, -1 for none
     body: int
-    pos: Sequence[float] | np.ndarray
-    quat: Sequence[float] | np.ndarray
-    scale: Sequence[float] | np.ndarray
-    rgba: Sequence[float] | np.ndarray
-    variant: tuple[int, int] | None = None
+    pos: np.ndarray  # pose in the body's frame
+    quat: np.ndarray
+    size: np.ndarray | Sequence[float]  # (3,) as that of a geom; of an instance, the factors for its mesh
+    rgba: np.ndarray
+    number: int  # of the geom or site
+    look: Look = PLAIN
+    variant: tuple[int, str] | None = None  # (group, variant) with which a world has the solid; None for all worlds
 
 
 class Carried:
-    """Computes the poses of many parts at once from the poses of their bodies.
+    """Computes the poses of many solids at once from those of their bodies; `poses` yields a result for each list."""
 
-    Args:
-        groups: lists of parts; `poses` yields one result for each list.
-    """
-
-    def __init__(self, groups: Sequence[Sequence[Part]]):
-        parts = [part for group in groups for part in group]
+    def __init__(self, groups: Sequence[Sequence[Solid]]):
+        solids = [solid for group in groups for solid in group]
         self.ends = np.cumsum([len(group) for group in groups])[:-1]
-        self.bodies = np.array([part.body for part in parts], int)
-        self.pos = np.array([part.pos for part in parts], np.float32).reshape(-1, 3)
-        self.quat = np.array([part.quat for part in parts], np.float32).reshape(-1, 4)
-        self.variants = [(k, part.variant) for k, part in enumerate(parts) if part.variant is not None]
+        self.bodies = np.array([solid.body for solid in solids], int)
+        self.pos = np.array([solid.pos for solid in solids], np.float32).reshape(-1, 3)
+        self.quat = np.array([solid.quat for solid in solids], np.float32).reshape(-1, 4)
+        self.variants = [(k, solid.variant) for k, solid in enumerate(solids) if solid.variant is not None]
 
     def poses(self, frame: Frame, offsets: np.ndarray) -> Iterable[tuple[np.ndarray, np.ndarray]]:
         """Yields positions (n, k, 3) and orientations (n, k, 4) of each list in n worlds drawn at `offsets`."""
@@ -61,15 +61,31 @@ class Carried:
 
 
 class Paint(NamedTuple):
-    """Colours of bodies that replace those of their shapes.
+    """Colours of bodies that replace those of their shapes."""
 
-    Attributes:
-        bodies: (n, nbody) whether each body is painted.
-        colours: (n, nbody, 3) from 0 to 1.
-    """
+    bodies: np.ndarray  # (n, nbody) whether each body is painted
+    colours: np.ndarray  # (n, nbody, 3) from 0 to 1
 
-    bodies: np.ndarray
-    colours: np.ndarray
+
+def hues(islands: np.ndarray) -> np.ndarray:
+    """Returns a colour (..., 3) for each island number."""
+    table = np.array([colorsys.hsv_to_rgb(GOLDEN * i % 1.0, 0.75, 0.9) for i in range(int(islands.max(initial=0)) + 1)])
+    return table[np.maximum(islands, 0)]
+
+
+def paint(model: Model, frame: Frame, sleep: bool, islands: bool) -> Paint | None:
+    """Computes the colours of bodies in a frame, None if none is painted; sleeping trees are grey on islands, too."""
+    tree, shape = model.body_treeid, frame.pos.shape[:2]
+    painted, colours = np.zeros(shape, bool), np.zeros((*shape, 3))
+    moving = tree >= 0
+    if islands and "tree_island" in frame.fields:
+        island = frame.fields["tree_island"][:, tree[moving]]
+        painted[:, moving], colours[:, moving] = island >= 0, hues(island)
+    if sleep and frame.asleep is not None:
+        asleep = np.zeros(shape, bool)
+        asleep[:, moving] = frame.asleep[:, tree[moving]]
+        painted, colours = painted | asleep, np.where(asleep[..., None], GREY, colours)
+    return Paint(painted, colours) if painted.any() else None
 
 
 class Instances:
@@ -78,7 +94,8 @@ class Instances:
     Args:
         parts: instances in one world, either all opaque or all transparent.
         hold: called with the index among the drawn worlds, the body and a `Drag` when a visitor drags an instance.
-        glb: the mesh with its texture, as a file; drawn while no paint is set.
+        glb: the mesh with its texture, as a file; drawn while the parts are neither painted nor transparent.
+        fixed: whether the parts are static.
     """
 
     def __init__(
@@ -86,74 +103,43 @@ class Instances:
         server,
         name: str,
         mesh: Mesh,
-        parts: Sequence[Part],
-        hold: Callable[[int, int, Drag], Any] | None = None,
+        parts: Sequence[Solid],
+        hold: Callable[[int, int, Drag], Any],
         glb: bytes | None = None,
         fixed: bool = False,
     ):
-        self.fixed = fixed
-        self.parts, self.bodies = parts, np.array([part.body for part in parts])
-        self.scale = np.array([part.scale for part in parts], np.float32).reshape(-1, 3)
+        self.parts, self.fixed, self.bodies = parts, fixed, np.array([part.body for part in parts])
+        self.scale = np.array([part.size for part in parts], np.float32).reshape(-1, 3)
         rgba = np.array([part.rgba for part in parts], np.float32).reshape(-1, 4)
-        self.colours, self.opacities = rgba[:, :3], None if (rgba[:, 3] >= 1).all() else rgba[:, 3]
-        self.hold, held = hold, self._held if hold else None
+        self.rgb, self.opacities = colour_bytes(rgba[:, :3]), None if (rgba[:, 3] >= 1).all() else rgba[:, 3]
+
+        def held(pose: int, drag: Drag) -> None:
+            world, part = divmod(pose, len(parts))
+            hold(world, int(self.bodies[part]), drag)
+
         self.plain = Node(server, name, mesh, held)
         self.textured = Node(server, f"{name}_textured", mesh, held, glb) if glb else self.plain
         self._node = self.textured
-        self._painted = False
 
-    def place(self, at: np.ndarray, quat: np.ndarray, paint: Paint | None = None, glass: bool = False) -> None:
-        """Moves the parts; unchanged poses are not sent.
-
-        Args:
-            at: (n, k, 3) positions of the parts of the n worlds [m].
-            quat: (n, k, 4) orientations of the parts.
-            paint: replacement colours.
-        """
-        if paint is not None and not paint.bodies[:, self.bodies].any():
-            paint = None
-        self._choose(self.textured if paint is None and not glass else self.plain)
-        self._send(len(at), at.reshape(-1, 3), quat.reshape(-1, 4))
-        if paint is not None or self._painted:
-            self._node.colour(self._colours(len(at), paint))
-        self._node.dim(GLASS if glass else None)
-        self._painted = paint is not None
-
-    def _choose(self, node: Node) -> None:
-        """Draws with this node and hides the other."""
+    def place(self, at: np.ndarray, quat: np.ndarray, paint: Paint | None, glass: bool) -> None:
+        """Moves the parts to (n, k, 3) [m] and (n, k, 4) in the n worlds; unchanged values are not sent."""
+        n, rgb, glass = len(at), self.rgb[None], glass and not self.fixed
+        painted = np.zeros(0, bool) if paint is None else paint.bodies[:, self.bodies, None]
+        if paint is not None and painted.any():
+            rgb = np.where(painted, colour_bytes(paint.colours[:, self.bodies]), rgb)
+        node = self.plain if painted.any() or glass else self.textured
         if node is not self._node:
             self._node.remove()
             self._node = node
-
-    def _send(self, n: int, at: np.ndarray, quat: np.ndarray) -> None:
-        """Sends the poses of all parts of n worlds."""
-        if n and self._node.count == len(at):
-            self._node.move(at, quat)
-            return
-        self._node.remove()
-        if n == 0:
-            return
+        rgb = np.broadcast_to(rgb, at.shape).reshape(-1, 3)
         opacities = None if self.opacities is None else np.tile(self.opacities, n)
-        self._node.draw(at, quat, np.tile(self.scale, (n, 1)), self._colours(n, None), opacities)
+        scale = np.tile(self.scale, (n, 1))
+        node.draw(at.reshape(-1, 3), quat.reshape(-1, 4), scale, rgb, opacities, GLASS if glass else None)
 
-    def _colours(self, n: int, paint: Paint | None) -> np.ndarray:
-        """Returns the colours of all parts of all worlds, (n k, 3)."""
-        if paint is None:
-            return np.tile(self.colours, (n, 1))
-        own = np.where(paint.bodies[:, self.bodies, None], paint.colours[:, self.bodies], self.colours)
-        return own.reshape(-1, 3)
-
-    def switch(self, on: bool) -> None:
-        """Shows or hides the parts."""
-        self.plain.switch(on)
-        self.textured.switch(on)
-
-    def _held(self, pose: int, drag: Drag) -> None:
-        world, part = divmod(pose, len(self.bodies))
-        if self.hold is not None:
-            self.hold(world, int(self.bodies[part]), drag)
+    def hide(self) -> None:
+        """Hides the parts until the next `place`."""
+        self._node.hide()
 
     def remove(self) -> None:
         """Removes the parts from the page."""
         self._node.remove()
-        self._painted = False

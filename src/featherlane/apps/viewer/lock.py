@@ -19,13 +19,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import gzip
 import hmac
 import ipaddress
 import re
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -39,16 +40,15 @@ POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; worker-src blob:; "
     "img-src 'self' data: blob:; font-src data:; form-action 'none'; base-uri 'none'"
 )
+# After a click the focus returns to the page: keys do not reach it from a checkbox, and the space key clicks a button.
+SCRIPT = b"""<script>addEventListener("click", () => document.activeElement?.closest("button, [type=checkbox]")?.blur())
+</script>"""
 REFUSAL = "This page needs the whole address that was printed, with its token.\n"
 _STARTING = threading.Lock()
 
 
 def viser_module():
-    """Imports and returns viser.
-
-    Raises:
-        InstallationError: viser is not installed.
-    """
+    """Imports and returns viser; raises InstallationError if it is not installed."""
     return required("viser", "the viewer")
 
 
@@ -117,6 +117,32 @@ class Lock:
         }
 
 
+class MessageFilter:
+    """Decides which messages of clients viser receives.
+
+    viser lets a client set every attribute of a control, not only its value.
+    """
+
+    controls: Mapping[str, Any] = {}  # viser's handles of controls
+
+    def admits(self, message: Any) -> bool:
+        """Returns whether a message in viser's format is no update, or sets a control to a value that it offers.
+
+        A browser sends no other update.  `{"removed": True}` from another client would remove a control for all.
+        """
+        import msgspec  # a dependency of viser
+
+        try:
+            found = msgspec.msgpack.decode(message)
+            updates = found.get("updates")
+            if updates is None:
+                return True
+            options = getattr(self.controls[found["uuid"]], "options", None)
+            return updates.keys() == {"value"} and (options is None or updates["value"] in tuple(options))
+        except (msgspec.DecodeError, AttributeError, KeyError, TypeError):
+            return False
+
+
 def is_local_host(host: str) -> bool:
     """Returns whether the host is a name or address of this machine that no other machine can reach."""
     name = host.strip("[]").lower()
@@ -151,8 +177,6 @@ def start_server(host: str, port: int, lock: Lock):
         ModelError: the address does not belong to this machine.
     """
     viser = viser_module()
-    from featherlane.apps.viewer.message_filter import MessageFilter
-
     _check_free(host, port)
 
     class Server(viser.ViserServer):
@@ -232,6 +256,7 @@ def _locked(lock: Lock, host: str, admits: Callable[[Any], bool]) -> Iterator[li
             answer = process_request(connection, dataclasses.replace(request, path=path))
             if answer is not None:
                 answer.headers.update(lock.headers(request.path, here))
+                _add_script(answer)
             return answer
 
         options |= {"process_request": checked, "create_connection": Connection}
@@ -242,6 +267,16 @@ def _locked(lock: Lock, host: str, admits: Callable[[Any], bool]) -> Iterator[li
         yield ports
     finally:
         module.serve = plain
+
+
+def _add_script(answer) -> None:
+    """Adds SCRIPT to an HTML page."""
+    headers, zipped = answer.headers, answer.headers.get("Content-Encoding") == "gzip"
+    if headers.get("Content-Type", "").startswith("text/html"):
+        body = (gzip.decompress(answer.body) if zipped else answer.body) + SCRIPT
+        answer.body = gzip.compress(body, 1) if zipped else body
+        if headers.pop("Content-Length", None) is not None:
+            headers["Content-Length"] = str(len(answer.body))
 
 
 @contextlib.contextmanager

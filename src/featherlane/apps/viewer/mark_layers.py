@@ -9,11 +9,10 @@ import numpy as np
 
 from featherlane import Model
 from featherlane.apps.viewer.appearance import Looks
-from featherlane.apps.viewer.frame import Frame, Touches
+from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.inspection import moved_joints
 from featherlane.apps.viewer.marks import Marks
 from featherlane.apps.viewer.markup import labels
-from featherlane.apps.viewer.paths import Paths
 from featherlane.enums import BALL, FREE, HINGE, NGROUP, SLIDE, TRN_TENDON
 from featherlane.extension import rotation
 
@@ -31,6 +30,7 @@ STANDARD_GRAVITY = 9.81  # used if the model has no gravity
 GOOD, BAD = np.array((0.1, 0.7, 0.3)), np.array((0.9, 0.1, 0.1))  # within limits, and at a limit
 LIMIT_RADIUS, LIMIT_ARC, ARC_PIECES = 0.03, 0.8, 12
 AT_LIMIT = 0.01  # part of its range within which a joint is at its limit
+NAMED = {"joint": "xanchor", "geom": "geom_xpos", "site": "site_xpos"}  # positions of names
 FULL_FORCE = 1.5  # length of an arrow for an actuator's largest force
 
 
@@ -40,7 +40,7 @@ def bodies(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     at = (frame.pos + offsets[:, None])[:, 1:, None] + rotation.to_world(quat, half * AXES)
     radius = AXIS_RADIUS * marks.size
     turn = rotation.product(quat, rotation.from_z(AXES)).reshape(-1, 4)
-    marks.draw("tube", at, turn, (radius, radius, half), np.tile(AXES, (at.size // 9, 1)))
+    marks.draw("tube", at, (radius, radius, half), np.tile(AXES, (at.size // 9, 1)), turn)
 
 
 def joints(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
@@ -50,7 +50,7 @@ def joints(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     axes = JOINT_LENGTH * marks.size * frame.fields["xaxis"][:, turning].reshape(-1, 3)
     marks.arrows(at[:, turning].reshape(-1, 3), axes, JOINT_RADIUS * marks.size, JOINT)
     for part, shown in (("sphere", BALL), ("box", FREE)):
-        marks.draw(part, at[:, kind == shown], rotation.IDENTITY, (BLOB * marks.size,) * 3, JOINT)
+        marks.draw(part, at[:, kind == shown], BLOB * marks.size, JOINT)
 
 
 def joint_limits(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
@@ -59,44 +59,31 @@ def joint_limits(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     A ray from the centre of the arc, or a ball on the line, is at the joint's position.
     """
     model = marks.model
-    scalar = np.isin(model.jnt_type, (HINGE, SLIDE)) & np.asarray(model.jnt_limited, bool)
-    starts, ends, colours = [], [], []
-    for j in np.flatnonzero(scalar).tolist():
-        q, anchor = frame.fields["qpos"][:, model.jnt_qposadr[j]], frame.fields["xanchor"][:, j] + offsets
-        low, high = model.jnt_range[j]
-        near = AT_LIMIT * (high - low)
-        colour = np.where(((q <= low + near) | (q >= high - near))[:, None], BAD, GOOD)
-        steps = np.linspace(low, high, ARC_PIECES + 1) - q[:, None]
-        axis = frame.fields["xaxis"][:, j, None]
-        if model.jnt_type[j] == SLIDE:
-            points = anchor[:, None] + steps[..., None] * axis
-        else:
-            ray = LIMIT_ARC * marks.size * _ray(model, frame, j)[:, None]
-            turned = ray * np.cos(steps)[..., None] + np.cross(axis, ray) * np.sin(steps)[..., None]
-            points = anchor[:, None] + turned
-            starts.append(anchor)
-            ends.append(anchor + 1.2 * ray[:, 0])
-            colours.append(colour)
-        starts.append(points[:, :-1].reshape(-1, 3))
-        ends.append(points[:, 1:].reshape(-1, 3))
-        colours.append(np.repeat(colour, ARC_PIECES, 0))
-    empty = [np.zeros((0, 3))]
-    drawn = (np.concatenate(parts or empty) for parts in (starts, ends, colours))
-    start, end, colour = drawn
-    marks.lines(start, end, LIMIT_RADIUS * marks.size, colour)
-    slides = scalar & (model.jnt_type == SLIDE)
-    balls = frame.fields["xanchor"][:, slides] + offsets[:, None]
-    marks.draw("sphere", balls, rotation.IDENTITY, (SMALL * marks.size,) * 3, JOINT)
+    j = np.flatnonzero(np.isin(model.jnt_type, (HINGE, SLIDE)) & np.asarray(model.jnt_limited, bool))
+    q, axis = frame.fields["qpos"][:, model.jnt_qposadr[j]], frame.fields["xaxis"][:, j, None]
+    anchor, slides = frame.fields["xanchor"][:, j] + offsets[:, None], model.jnt_type[j] == SLIDE
+    (low, high), ray = model.jnt_range[j].T, LIMIT_ARC * marks.size * _rays(model, frame, j)
+    near = AT_LIMIT * (high - low)
+    colour = np.where(((q <= low + near) | (q >= high - near))[..., None], BAD, GOOD)
+    steps = (np.linspace(low, high, ARC_PIECES + 1, axis=-1) - q[..., None])[..., None]
+    turned = ray[:, :, None] * np.cos(steps) + np.cross(axis, ray[:, :, None]) * np.sin(steps)
+    points = anchor[:, :, None] + np.where(slides[:, None, None], steps * axis, turned)
+    starts = np.concatenate((anchor[:, :, None], points[:, :, :-1]), 2)
+    ends = np.concatenate(((anchor + np.where(slides[:, None], 0.0, 1.2 * ray))[:, :, None], points[:, :, 1:]), 2)
+    colours = np.repeat(colour[:, :, None], ARC_PIECES + 1, 2)
+    start, end, colours = (part.reshape(-1, 3) for part in (starts, ends, colours))
+    marks.lines(start, end, LIMIT_RADIUS * marks.size, colours)
+    marks.draw("sphere", anchor[:, slides], SMALL * marks.size, JOINT)
 
 
-def _ray(model: Model, frame: Frame, j: int) -> np.ndarray:
-    """Returns unit vectors (n, 3) fixed to the body of a hinge, perpendicular to its axis, towards the body's mass."""
+def _rays(model: Model, frame: Frame, j: np.ndarray) -> np.ndarray:
+    """Returns unit vectors (n, k, 3) fixed to the bodies of joints, perpendicular to the axis, towards the mass."""
     axis, body = model.jnt_axis[j], model.jnt_bodyid[j]
     limb = model.body_ipos[body] - model.jnt_pos[j]
-    ray = limb - (limb @ axis) * axis
-    if np.linalg.norm(ray) < 1e-6 * (1e-6 + np.linalg.norm(limb)):
-        ray = np.cross(axis, np.eye(3)[np.abs(axis).argmin()])
-    return rotation.to_world(frame.quat[:, body], ray / np.linalg.norm(ray))
+    ray = limb - (limb * axis).sum(1, keepdims=True) * axis
+    along = np.linalg.norm(ray, axis=1) < 1e-6 * (1e-6 + np.linalg.norm(limb, axis=1))
+    ray = np.where(along[:, None], np.cross(axis, np.eye(3)[np.abs(axis).argmin(1)]), ray)
+    return rotation.to_world(frame.quat[:, body], ray / np.linalg.norm(ray, axis=1, keepdims=True))
 
 
 def mass_centres(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
@@ -105,11 +92,9 @@ def mass_centres(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     roots = np.unique(model.body_rootid[1:])
     heavy, roots = model.body_mass > 0, roots[model.body_subtreemass[roots] > 0]
     heavy[0] = False
-    for part, field, shown, size, colour in (
-        ("sphere", "xipos", heavy, SMALL, BODY), ("sphere 1", "subtree_com", roots, LARGE, TREE)
-    ):  # fmt: skip
-        at = (frame.fields[field] + offsets[:, None])[:, shown]
-        marks.draw(part, at, rotation.IDENTITY, (size * marks.size,) * 3, colour)
+    centres, trees = (frame.fields[name] + offsets[:, None] for name in ("xipos", "subtree_com"))
+    marks.draw("sphere", centres[:, heavy], SMALL * marks.size, BODY)
+    marks.draw("sphere 1", trees[:, roots], LARGE * marks.size, TREE)
 
 
 def support(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
@@ -119,7 +104,7 @@ def support(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     polygon, red outside.
     """
     edges, balls, colours = [np.zeros((0, 2, 3))], [np.zeros((0, 3))], [np.zeros((0, 3))]
-    model, touches = marks.model, _touches(frame)
+    model, touches = marks.model, frame.touches
     gravity = np.asarray(model.opt.gravity, float)
     up = -gravity / np.linalg.norm(gravity) if gravity.any() else np.array((0.0, 0.0, 1.0))
     across = rotation.to_world(rotation.from_z(up[None])[0], AXES)[:2].T
@@ -136,8 +121,7 @@ def support(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
         colours.append((GOOD if is_inside(ball @ across, outline @ across) else BAD)[None])
     edge = np.concatenate(edges)
     marks.lines(edge[:, 0], edge[:, 1], LIMIT_RADIUS * marks.size, JOINT)
-    size = (SMALL * marks.size,) * 3
-    marks.draw("sphere", np.concatenate(balls), rotation.IDENTITY, size, np.concatenate(colours))
+    marks.draw("sphere", np.concatenate(balls), SMALL * marks.size, np.concatenate(colours))
 
 
 def hull(points: np.ndarray) -> np.ndarray:
@@ -145,27 +129,21 @@ def hull(points: np.ndarray) -> np.ndarray:
 
     Source: Andrew, Another efficient algorithm for convex hulls in two dimensions, 1979.
     """
-    order = np.lexsort(points.T[::-1]).tolist()
-    sides = []
+    z, order, sides = points @ (1, 1j), np.lexsort(points.T[::-1]).tolist(), []
     for way in (order, order[::-1]):
         side: list[int] = []
         for k in way:
-            while len(side) > 1 and _turn(*points[[side[-2], side[-1], k]]) <= 0:
+            while len(side) > 1 and ((z[side[-1]] - z[side[-2]]).conj() * (z[k] - z[side[-2]])).imag <= 0:
                 side.pop()
             side.append(k)
         sides.append(side[:-1])
     return np.array(sides[0] + sides[1] or order, int)
 
 
-def _turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
-    """Returns twice the area of a triangle (2,), positive if it is counterclockwise."""
-    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
-
-
 def is_inside(point: np.ndarray, corners: np.ndarray) -> bool:
     """Returns whether a point is inside of a convex polygon (n, 2), which is counterclockwise."""
-    edges = zip(corners, np.roll(corners, -1, 0), strict=True)
-    return len(corners) > 2 and all(_turn(a, b, point) >= 0 for a, b in edges)
+    z = (corners - point) @ (1, 1j)
+    return len(corners) > 2 and bool(((z.conj() * np.roll(z, -1)).imag >= 0).all())
 
 
 def inertias(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
@@ -173,7 +151,7 @@ def inertias(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     sides = half_sides(frame.fields["body_mass"], frame.fields["body_inertia"])
     at = frame.fields["xipos"] + offsets[:, None]
     quat, there = rotation.product(frame.quat, marks.model.body_iquat), (sides > 0).any(-1)
-    marks.draw("box", at[there], quat[there], sides[there], INERTIA, CLEAR)
+    marks.draw("box", at[there], sides[there], INERTIA, quat[there], CLEAR)
 
 
 def half_sides(mass: np.ndarray, inertia: np.ndarray) -> np.ndarray:
@@ -183,30 +161,17 @@ def half_sides(mass: np.ndarray, inertia: np.ndarray) -> np.ndarray:
     return np.where(mass[..., None] > 0, np.sqrt(np.maximum(squares, 0.0)), 0.0)
 
 
-def _touches(frame: Frame) -> Touches:
-    """Returns the contacts of a frame for a layer that needs them."""
-    assert frame.touches is not None
-    return frame.touches
-
-
-def _paths(frame: Frame) -> Paths:
-    """Returns the paths of tendons of a frame for a layer that needs them."""
-    assert frame.paths is not None
-    return frame.paths
-
-
 def contacts(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws contact points as discs perpendicular to the normal."""
-    touches = _touches(frame)
+    touches = frame.touches
     pushes = (touches.force != 0).any(1, keepdims=True)
-    radius = DISC_RADIUS * marks.size
-    at, quat = touches.pos + offsets[touches.world], rotation.from_z(touches.normal)
-    marks.draw("cylinder", at, quat, (radius, radius, DISC_HALF * marks.size), np.where(pushes, PUSHING, IDLE))
+    at, size = touches.pos + offsets[touches.world], marks.size * np.array((DISC_RADIUS, DISC_RADIUS, DISC_HALF))
+    marks.draw("cylinder", at, size, np.where(pushes, PUSHING, IDLE), rotation.from_z(touches.normal))
 
 
 def forces(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws contact forces on the second body."""
-    touches = _touches(frame)
+    touches = frame.touches
     acts = (touches.force != 0).any(1)
     start = (touches.pos + offsets[touches.world])[acts]
     marks.arrows(start, per_newton(marks) * touches.force[acts], 0.05 * marks.size, FORCE)
@@ -243,7 +208,7 @@ def actuators(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     if (pulls := np.flatnonzero(model.actuator_trntype == TRN_TENDON)).size:
         actuator = np.full(model.ntendon, -1)
         actuator[model.actuator_trnid[pulls, 0]] = pulls
-        paths = _paths(frame)
+        paths = frame.paths
         drawn = actuator[paths.tendon] >= 0
         world, tendon = paths.world[drawn], paths.tendon[drawn]
         width = 1.5 * marks.looks.mj.tendon_width[tendon][:, None]
@@ -253,8 +218,8 @@ def actuators(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
 
 def tendons(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
     """Draws the paths of spatial tendons around geoms, by group."""
-    paths, (group, colours) = _paths(frame), tendon_looks(marks.looks)
-    shown = np.isin(group, [g for g in marks.groups if marks.on[g]]) & (colours[:, 3] > 0)
+    paths, (group, colours) = frame.paths, tendon_looks(marks.looks)
+    shown = np.isin(group, [g for g in marks.shown if g is not None]) & (colours[:, 3] > 0)
     drawn = shown[paths.tendon]
     tendon, offset = paths.tendon[drawn], offsets[paths.world[drawn]]
     width = marks.looks.mj.tendon_width[tendon][:, None]
@@ -266,15 +231,12 @@ def tendon_looks(looks: Looks) -> tuple[np.ndarray, np.ndarray]:
     return np.clip(looks.mj.tendon_group, 0, NGROUP - 1), looks.colours("tendon")
 
 
-def _names(kind: str, field: str):
-    """Returns a function that writes the names of elements in the first drawn world."""
-
-    def paint(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
-        at = frame.pos if field == "xpos" else frame.fields[field]
-        first = 1 if kind == "body" else 0
-        marks.label(labels(marks.model.names(kind))[first:], at[0, first:] + offsets[0])
-
-    return paint
+def names(marks: Marks, frame: Frame, offsets: np.ndarray) -> None:
+    """Writes the names of elements of a kind, except the world body, in the first drawn world."""
+    kind = marks.layer.split()[0]
+    at = frame.pos if kind == "body" else frame.fields[NAMED[kind]]
+    first = 1 if kind == "body" else 0
+    marks.label(labels(marks.model.names(kind))[first:], at[0, first:] + offsets[0])
 
 
 MARKS = {
@@ -288,8 +250,4 @@ MARKS = {
     "inertias": inertias,
     "contacts": contacts,
     "forces": forces,
-    "body names": _names("body", "xpos"),
-    "joint names": _names("joint", "xanchor"),
-    "geom names": _names("geom", "geom_xpos"),
-    "site names": _names("site", "site_xpos"),
-}
+} | dict.fromkeys(("body names", "joint names", "geom names", "site names"), names)

@@ -11,7 +11,7 @@ from featherlane import Model
 from featherlane.apps.viewer.appearance import Looks
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.markup import plain
-from featherlane.apps.viewer.node import Node
+from featherlane.apps.viewer.node import Node, colour_bytes
 from featherlane.apps.viewer.shapes import box, cone, cylinder, sphere, tube
 from featherlane.extension import rotation
 
@@ -30,7 +30,6 @@ class Marks:
         paint: function that draws the marks of a frame; `paint(marks, frame, offsets)`, with the drawn origins of the
             worlds (n, 3) [m].
         size, extent: mean size of the bodies, and size of the model [m].
-        groups: groups of the layer; empty if the layer has none.
     """
 
     def __init__(
@@ -42,30 +41,26 @@ class Marks:
         looks: Looks,
         size: float,
         extent: float,
-        groups: tuple[int, ...] = (),
     ):
         self.server, self.layer, self.paint = server, layer, paint
         self.model, self.looks, self.size, self.extent = model, looks, size, extent
-        self.groups = groups
-        self.on: dict[int | None, bool] = dict.fromkeys(groups or (None,), False)
+        self.shown: tuple[int | None, ...] = ()
         self._name = f"/{layer.replace(' ', '_')}"
         self._nodes: dict[str, Node] = {}
         self._labels: list[Any] = []
 
-    def switch(self, group: int | None, on: bool) -> None:
-        """Shows or hides a group."""
-        self.on[group] = on
-        for node in self._nodes.values():
-            node.switch(any(self.on.values()))
+    def show(self, frame: Frame, offsets: np.ndarray, groups: tuple[int | None, ...] = (None,)) -> None:
+        """Draws the marks of these groups in worlds drawn at `offsets` (n, 3) [m]; hides them if no group is on."""
+        self.shown = groups
         for label in self._labels:
-            label.visible = any(self.on.values())
-
-    def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draws the marks of a frame, if it has their data; its worlds are drawn at `offsets` (n, 3) [m]."""
-        if frame.shows(self.layer):
+            label.visible = bool(groups)
+        if not groups:
+            for node in self._nodes.values():
+                node.hide()
+        elif frame.shows(self.layer):
             self.paint(self, frame, offsets)
 
-    def draw(self, part: str, at, quat, scale, colours, opacity: float | None = None) -> None:
+    def draw(self, part: str, at, scale, colours, quat=rotation.IDENTITY, opacity: float | None = None) -> None:
         """Draws a mesh n times; arguments without a leading axis are broadcast.
 
         Args:
@@ -77,7 +72,7 @@ class Marks:
         opacities = None if opacity is None else np.full(n, opacity, np.float32)
         if part not in self._nodes:
             self._nodes[part] = Node(self.server, f"{self._name}/{part}", MESHES[part.split()[0]])
-        self._nodes[part].draw(at, quat, scale, np.asarray(colours, float), opacities)
+        self._nodes[part].draw(at, quat, scale, colour_bytes(colours), opacities)
 
     def arrows(self, start: np.ndarray, vector: np.ndarray, radius: float, colours) -> None:
         """Draws arrows from points (n, 3) along vectors (n, 3)."""
@@ -86,17 +81,16 @@ class Marks:
         direction = vector / np.maximum(length, 1e-12)
         shaft = length - head
         wide = np.minimum(radius, head / 3)
-        self.draw("tube", start + direction * shaft / 2, quat, np.hstack((wide, wide, shaft / 2)), colours)
-        self.draw("cone", start + direction * shaft, quat, np.hstack((2 * wide, 2 * wide, head)), colours)
+        self.draw("tube", start + direction * shaft / 2, np.hstack((wide, wide, shaft / 2)), colours, quat)
+        self.draw("cone", start + direction * shaft, np.hstack((2 * wide, 2 * wide, head)), colours, quat)
 
     def lines(self, start: np.ndarray, end: np.ndarray, radius, colours) -> None:
         """Draws round lines between points (n, 3), with a radius for all or for each (n, 1)."""
         length = np.linalg.norm(end - start, axis=-1, keepdims=True)
         wide = np.broadcast_to(radius, length.shape)
-        self.draw(
-            "tube 1", (start + end) / 2, rotation.from_z(end - start), np.hstack((wide, wide, length / 2)), colours
-        )
-        self.draw("sphere 1", end, rotation.IDENTITY, np.hstack((wide, wide, wide)), colours)
+        size, quat = np.hstack((wide, wide, length / 2)), rotation.from_z(end - start)
+        self.draw("tube 1", (start + end) / 2, size, colours, quat)
+        self.draw("sphere 1", end, np.hstack((wide, wide, wide)), colours)
 
     def label(self, texts: Sequence[str], at: np.ndarray) -> None:
         """Writes texts at points (n, 3); the first `MOST_LABELS`."""

@@ -15,12 +15,7 @@ STYLE = "padding:0 .75em .5em;font-size:.875em;overflow-wrap:anywhere"
 
 
 def markup(template: str, *values: Any) -> str:
-    """Formats a constant HTML template with values in which nothing is markup.
-
-    Args:
-        template: HTML with a `{}` for each value.
-        values: values, shown as text.
-    """
+    """Formats a constant HTML template with values in which nothing is markup."""
     return template.format(*(html.escape(plain(value)) for value in values))
 
 
@@ -37,11 +32,7 @@ def labels(given: list[str]) -> tuple[str, ...]:
 
 
 class Prose:
-    """A paragraph of the panel.
-
-    Args:
-        template, values: as in `markup`.
-    """
+    """A paragraph of the panel: a template and values, as in `markup`."""
 
     def __init__(self, gui, template: str = "", *values: Any):
         self._handle = gui.add_html("")

@@ -13,6 +13,7 @@ import numpy as np
 
 from featherlane import Batch, Data, Model, query, stages
 from featherlane.errors import ModelError
+from featherlane.extension import as_real_array
 
 FREQUENCY = 16.0  # natural frequency of the spring [rad/s]
 STIFFEST = 0.3  # upper limit of w h, which keeps the explicit spring force stable
@@ -40,11 +41,7 @@ class Push:
 
 
 class MouseForces:
-    """Forces that the mouse applies to worlds of a model.
-
-    Args:
-        locate: function from a world's number to its batch and row.
-    """
+    """Forces on worlds of a model; `locate` returns the batch and the row of a world's number."""
 
     def __init__(self, model: Model, locate: Callable[[int], tuple[Batch, int]]):
         self.model, self.locate, self.probe = model, locate, Data(model)
@@ -56,11 +53,7 @@ class MouseForces:
         return self.grabbed is not None or bool(self.pushes)
 
     def grab(self, world: int, body: int, point) -> None:
-        """Attaches the spring to a body at a point in world axes [m].
-
-        Raises:
-            ModelError: the body does not move, or the point is not three finite numbers.
-        """
+        """Attaches the spring to a body, which must move, at a point in world axes [m]."""
         if self.model.body_weldid[body] == 0:
             name = self.model.names("body")[body]
             raise ModelError(f"body {name or body}: it is fixed to the world and cannot be dragged")
@@ -78,8 +71,13 @@ class MouseForces:
         """Removes the spring."""
         self.grabbed = None
 
+    def clear(self) -> None:
+        """Removes all forces."""
+        self.grabbed, self.pushes = None, []
+
     def push(self, world: int, body: int, impulse) -> None:
         """Pushes a body with an impulse (3,) [N s], spread over PUSH_SECONDS."""
+        self.locate(world)
         h = self.model.opt.timestep
         steps = max(1, round(PUSH_SECONDS / h))
         self.pushes.append(Push(world, body, _point(impulse) / (steps * h), steps))
@@ -127,10 +125,7 @@ class MouseForces:
 
 def _point(value) -> np.ndarray:
     """Checks and returns three finite numbers."""
-    try:
-        point = np.asarray(value, float)
-    except (TypeError, ValueError):
-        point = np.zeros(0)
+    point = as_real_array("point", value, "are 3 finite numbers").astype(float)
     if point.shape != (3,) or not np.isfinite(point).all():
         raise ModelError(f"point: got {value!r}, allowed are 3 finite numbers")
-    return point.copy()
+    return point

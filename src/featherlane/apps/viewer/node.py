@@ -11,22 +11,15 @@ from featherlane.apps.viewer.appearance import linear
 from featherlane.apps.viewer.shapes import Mesh
 
 SHADOWS = 2000  # most poses that cast shadows: the page draws each of these four times
-
 BURIED = (0.0, 0.0, -1e5)  # m, position of non-finite poses, out of view
 
 
 class Drag(NamedTuple):
-    """The mouse drags an instance, with Ctrl.
+    """The mouse drags an instance, with Ctrl."""
 
-    Attributes:
-        phase: "start", "update" or "end".
-        start: grabbed point, which moves with the instance (3,) [m].
-        end: position of the pointer (3,) [m].
-    """
-
-    phase: str
-    start: tuple[float, float, float]
-    end: tuple[float, float, float]
+    phase: str  # "start", "update" or "end"
+    start: tuple[float, float, float]  # grabbed point, which moves with the instance [m]
+    end: tuple[float, float, float]  # position of the pointer [m]
 
 
 class Node:
@@ -34,73 +27,43 @@ class Node:
 
     Args:
         hold: called with the index of the dragged pose and a `Drag`.
-        glb: the mesh with its texture, as a file; replaces the triangles.
+        glb: the mesh with its texture, as a file; replaces the triangles and has no other colours.
     """
 
     def __init__(
         self, server, name: str, mesh: Mesh, hold: Callable[[int, Drag], Any] | None = None, glb: bytes | None = None
     ):
         self.server, self.name, self.mesh, self.hold, self.glb = server, name, mesh, hold, glb
-        self.on = True
         self._handle: Any = None
-
-    @property
-    def count(self) -> int:
-        """Returns the number of poses, drawn or hidden."""
-        return 0 if self._handle is None else len(self._handle.batched_positions)
 
     def draw(
         self,
         at: np.ndarray,
         quat: np.ndarray,
         scale: np.ndarray,
-        colours: np.ndarray | None = None,
+        rgb: np.ndarray,
         opacities: np.ndarray | None = None,
+        dimmed: float | None = None,
     ) -> None:
-        """Draws the mesh n times.
-
-        Args:
-            at: (n, 3) positions [m].
-            quat: (n, 4) orientations.
-            scale: (n, 3) factors for the size of the mesh.
-            colours: (n, 3) or (3,) sRGB from 0 to 1; None for those of the mesh.
-            opacities: (n,); None for opaque.
-        """
+        """Draws the mesh n times; `rgb` is from `colour_bytes`, and `dimmed` is a factor of all opacities."""
         if len(at) == 0:
-            self._show(False)
-            return
-        rgb = None if colours is None else _bytes(colours)
-        at, quat = _sound(at, quat)
-        if self._handle is None:
-            self._make(at, quat, scale, rgb, opacities)
+            self.hide()
         else:
-            self._handle.batched_positions, self._handle.batched_wxyzs = at, quat
-            self._handle.batched_scales = scale
-            if rgb is not None and self.glb is None:
-                self._handle.batched_colors = rgb
-            if opacities is not None and self.glb is None:
-                self._handle.batched_opacities = opacities
-        self._show(self.on)
+            poses: dict[str, Any] = dict(zip(("batched_positions", "batched_wxyzs"), _sound(at, quat), strict=True))
+            poses["batched_scales"] = scale
+            look = {} if self.glb else {"batched_colors": rgb, "batched_opacities": opacities, "opacity": dimmed}
+            if self._handle is None:
+                self._make(len(at), poses | look)
+            else:
+                for key, value in (poses | look | {"visible": True}).items():
+                    setattr(self._handle, key, value)
 
-    def _make(self, at, quat, scale, rgb, opacities) -> None:
-        scene, shadow = self.server.scene, len(at) <= SHADOWS
+    def _make(self, n: int, values: dict[str, Any]) -> None:
+        scene, values = self.server.scene, values | {"lod": "off", "cast_shadow": n <= SHADOWS}
         if self.glb is not None:
-            self._handle = scene.add_batched_glb(
-                self.name, self.glb, quat, at, batched_scales=scale, lod="off", cast_shadow=shadow
-            )
+            self._handle = scene.add_batched_glb(self.name, self.glb, **values)
         else:
-            self._handle = scene.add_batched_meshes_simple(
-                self.name,
-                self.mesh.vertices,
-                self.mesh.faces,
-                quat,
-                at,
-                batched_scales=scale,
-                batched_colors=np.full(3, 255, np.uint8) if rgb is None else rgb,
-                batched_opacities=opacities,
-                lod="off",
-                cast_shadow=shadow,
-            )
+            self._handle = scene.add_batched_meshes_simple(self.name, self.mesh.vertices, self.mesh.faces, **values)
         if self.hold is not None:
             # no click callback: with one, viser does not report which instance is under a hovering pointer
             self._handle.on_drag("left", modifier="cmd/ctrl")(self._dragged)
@@ -110,28 +73,10 @@ class Node:
         if self.hold is not None:
             self.hold(event.instance_index or 0, Drag(event.phase, event.start_position, event.end_position))
 
-    def move(self, at: np.ndarray, quat: np.ndarray) -> None:
-        """Changes the poses; their number must stay the same."""
-        self._handle.batched_positions, self._handle.batched_wxyzs = _sound(at, quat)
-
-    def colour(self, colours: np.ndarray) -> None:
-        """Changes the colours (n, 3), from 0 to 1."""
-        if self._handle is not None and self.glb is None:
-            self._handle.batched_colors = _bytes(colours)
-
-    def dim(self, opacity: float | None) -> None:
-        """Multiplies the opacities by a factor; None restores them."""
-        if self._handle is not None and self.glb is None:
-            self._handle.opacity = opacity
-
-    def switch(self, on: bool) -> None:
-        """Shows or hides the node."""
-        self.on = on
-        self._show(on)
-
-    def _show(self, on: bool) -> None:
+    def hide(self) -> None:
+        """Hides the node until the next `draw`."""
         if self._handle is not None:
-            self._handle.visible = on
+            self._handle.visible = False
 
     def remove(self) -> None:
         """Removes the node from the page."""
@@ -140,8 +85,8 @@ class Node:
             self._handle = None
 
 
-def _bytes(colours: np.ndarray) -> np.ndarray:
-    """Converts colours of many poses to linear light in bytes, as the page expects."""
+def colour_bytes(colours: np.ndarray) -> np.ndarray:
+    """Converts sRGB colours from 0 to 1 to linear light in bytes, as the page expects."""
     return np.round(255 * linear(colours)).astype(np.uint8)
 
 

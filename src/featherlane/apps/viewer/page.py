@@ -7,24 +7,28 @@ thread waits: the page's own worlds are not stepped, and worlds of other owners 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from featherlane import Batch
-from featherlane.apps.viewer.browser_sync import wait_for_browsers
+from featherlane.apps.video import write_video
 from featherlane.apps.viewer.cameras import Cameras
+from featherlane.apps.viewer.drawings import Drawings
 from featherlane.apps.viewer.frame import Frame
 from featherlane.apps.viewer.markup import plain
 from featherlane.apps.viewer.node import Drag
-from featherlane.apps.viewer.panel import DRAWN, Panel
+from featherlane.apps.viewer.panel.panel import Panel
+from featherlane.apps.viewer.panel.worlds import DRAWN
+from featherlane.apps.viewer.playback import Playback
 from featherlane.apps.viewer.scene import Scene
-from featherlane.apps.viewer.source import Source
-from featherlane.apps.viewer.worker import Worker
+from featherlane.apps.viewer.source import Clock, Source
+from featherlane.apps.viewer.worker import Worker, wait_for_browsers
 from featherlane.enums import NGROUP
 from featherlane.errors import FeatherlaneError, ModelError
 
@@ -33,7 +37,6 @@ PANEL_RATE = 8.0  # most updates of numbers and plots per second
 IDLE = 0.1  # interval between checks for visitors [s]
 NOTICE = 8.0  # time that a notification stays [s]
 MARKS = 64  # most labels of bad worlds
-ORANGE = (255, 150, 0)
 
 
 class Page:
@@ -43,22 +46,20 @@ class Page:
         worker: the page's thread, which creates the page and calls all of its methods except `do` and `ask`.
         source: the worlds: a session, a watch or a playback.
         drawn: number of drawn worlds, the first; None for up to 64.
-
-    Attributes:
-        source: the source that is shown now.
-        picked: the last clicked world and body.
-        worlds: numbers of the drawn worlds.
-        offsets: where the origin of each of them is drawn, (3,) [m].
-        message: the last error message.
     """
+
+    panel: Any
+    picked: tuple[int, int] | None  # the last clicked world and body
+    worlds: np.ndarray  # numbers of the drawn worlds
+    offsets: dict[int, np.ndarray]  # where the origin of each of them is drawn, (3,) [m]
 
     def __init__(self, worker: Worker, server, source: Source, drawn: int | None = None):
         self.worker, self.server = worker, server
-        self.message = ""
+        self.message = ""  # the last error message
         self.frames = 0
         self._stack: list[Source] = []
         self._dirty, self._panel_due, self._watched = True, 0.0, False
-        self._marks: dict[str, Any] = {}
+        self._marks, self._labels = Drawings("page"), {}
         self._open(source, drawn)
         server.scene.on_click()(lambda event: self.do(lambda: self.pick_along(event.ray_origin, event.ray_direction)))
 
@@ -68,12 +69,7 @@ class Page:
         self.worker.do(lambda: self._guarded(lambda: self._run(job)))
 
     def ask(self, job: Callable[[], Any], timeout: float = 30.0) -> Any:
-        """Runs a job in the page's thread and returns its result.
-
-        Raises:
-            RuntimeError: the page is closed, or busy for longer than the timeout.
-            Exception: the exception that the job raised.
-        """
+        """Runs a job in the page's thread and returns its result or raises its exception; as `Worker.ask`."""
 
         def marked():
             self._dirty = True
@@ -82,26 +78,14 @@ class Page:
         return self.worker.ask(marked, timeout)
 
     # ---- in the page's thread ----------------------------------------------------------------------------------------
-    def shows(self, controls) -> bool:
-        """Returns whether these controls belong to the present panel."""
-        return self.panel is controls
-
-    def close(self) -> None:
-        """Stops observing worlds of other owners."""
-        self.source.detach()
-
-    def notify(self, message: str, title: str = "Error") -> None:
+    def notify(self, message: str, title: str = "Error", color: str = "red") -> None:
         """Shows a notification to all visitors."""
         self.message = message
         for client in list(self.server.get_clients().values()):
-            client.add_notification(title, plain(message), auto_close_seconds=NOTICE, color="red")
+            client.add_notification(title, plain(message), auto_close_seconds=NOTICE, color=color)
 
     def turn(self, visitors: int) -> float:
-        """Performs the updates that are due.
-
-        Returns:
-            Time to wait for a job [s].
-        """
+        """Performs the updates that are due, and returns the time to wait for a job [s]."""
         start = time.perf_counter()
         if not self._guarded(lambda: self._turn(visitors)):
             return IDLE
@@ -154,11 +138,7 @@ class Page:
         self.switch(source)
 
     def leave(self) -> None:
-        """Returns to the worlds that were shown before.
-
-        Raises:
-            ModelError: there are no earlier worlds.
-        """
+        """Returns to the worlds that were shown before; an error without earlier worlds."""
         if not self._stack:
             raise ModelError("there are no earlier worlds to return to")
         self.switch(self._stack.pop())
@@ -172,19 +152,15 @@ class Page:
             self.source.attach()
 
     def reload(self) -> None:
-        """Loads the model's file again; layers and plots stay.
-
-        Raises:
-            FeatherlaneError: the file has an error, or the worlds have no file; the present worlds stay.
-        """
+        """Loads the model's file again; layers and plots stay.  If the file has an error, the worlds stay."""
         if self.source.file is None:
             raise ModelError("reload: these worlds were not loaded from a file")
-        session, layers, plots = self.source.file.session(self.source), self.scene.state, self.panel.curves.plots.names
+        session, layers, plots = self.source.file.session(self.source), self.scene.state, self.panel.plots.names
         self.switch(session)
         self.scene.restore(layers)
         for name in plots:
             with contextlib.suppress(FeatherlaneError):  # the element does not exist any more
-                self.panel.curves.plots.add(name)
+                self.panel.plots.add(name)
         self.panel.sync()
 
     @property
@@ -194,16 +170,12 @@ class Page:
 
     def _open(self, source: Source, drawn: int | None) -> None:
         """Builds scene and panel for some worlds."""
-        self.source = source
-        self.panel: Any = None
-        self.picked: tuple[int, int] | None = None
-        self._holding = False
+        self.source, self.panel, self.picked = source, None, None
         wait_for_browsers(self.server)
         self.server.scene.reset()
-        self._marks = {}
-        self.scene = Scene(self.server, source.model, source.nworld)
+        held = lambda *drag: self.do(lambda: self.drag(*drag))  # noqa: E731
+        self.scene = Scene(self.server, source.model, source.nworld, held)
         self.cameras = Cameras(self.server, source.model)
-        self.scene.draggable.append(lambda *held: self.do(lambda: self.drag(*held)))
         self.draw_first(min(source.nworld, DRAWN if drawn is None else drawn))
         self.panel = Panel(self)
         self.draw()
@@ -214,11 +186,7 @@ class Page:
         self.draw_these(np.arange(max(1, min(n, self.source.nworld))))
 
     def draw_these(self, worlds) -> None:
-        """Draws worlds by number.
-
-        Raises:
-            ModelError: a world does not exist.
-        """
+        """Draws worlds by number."""
         worlds = np.unique(np.asarray(worlds, int))
         wrong = worlds[(worlds < 0) | (worlds >= self.source.nworld)]
         if not len(worlds) or len(wrong):
@@ -241,49 +209,67 @@ class Page:
         self._mark()
         self.frames += 1
 
+    def recorded(self, fps: float) -> str:
+        """Returns the frames of a recording, or else the present state, as HTML that needs no server."""
+        serializer = self.server.get_scene_serializer()
+        for _ in self.source.visits(fps) if isinstance(self.source, Playback) else (0,):
+            self.draw()
+            serializer.insert_sleep(1.0 / fps)
+        self._dirty = True
+        return serializer.as_html()
+
+    def video(self, fps: float) -> Callable[[], bytes]:
+        """Returns a function that draws the selected world in the kept history, or the recording, as an MP4 file.
+
+        The camera is the chosen one, or that of the first visitor.  Rays are cast, so that layers are not drawn.
+        """
+        source, world, frames = self.source, self.panel.world(), []
+        assert isinstance(source, Clock)
+        batch, row = source.locate(world)
+        camera = self.cameras.described(self.offsets.get(world, np.zeros(3)), self.panel.body())
+        for _ in source.visits(fps):
+            frames.append({name: getattr(batch, name)[row].copy() for name in ("qpos", "mocap_pos", "mocap_quat")})
+        model = batch.get_model(row)
+
+        def written() -> bytes:
+            with tempfile.TemporaryDirectory() as folder:
+                write_video(path := Path(folder) / "video.mp4", model, camera, frames, fps)
+                return path.read_bytes()
+
+        return written
+
     def frame(self) -> Frame:
         """Computes the present frame."""
         layers, fields = self.scene.drawn_layers, self.cameras.fields
-        frames = [(first, Frame.of(batch, rows, layers, fields)) for first, batch, rows in self._drawn_rows()]
-        return join_frames(frames)
+        frames = []
+        for first, batch, rows in self._drawn_rows():
+            frames.append(Frame.of(batch, rows, layers, fields))
+            frames[-1].worlds = rows + first
+        return Frame.join(frames) if len(frames) > 1 else frames[0]
 
     def _drawn_rows(self) -> Iterator[tuple[int, Batch, np.ndarray]]:
         """Yields batches with drawn worlds: the number of the first world, the batch, its rows."""
-        first = 0
-        for batch in self.source.batch.groups:
+        for first, batch in zip(self.source.batch.starts.tolist(), self.source.batch.groups, strict=False):
             rows = self.worlds[(self.worlds >= first) & (self.worlds < first + batch.nworld)] - first
             if len(rows):
                 yield first, batch, rows
-            first += batch.nworld
 
     def _mark(self) -> None:
         """Draws labels of worlds, and the spring of the mouse."""
-        labels: dict[str, tuple[str, np.ndarray]] = {}
         height = float(self.scene.extents[2]) / 2 + float(self.scene.centre[2])
         bad = [w for w in self.source.bad_worlds if w in self.offsets][:MARKS]
-        for world in bad:
-            labels[f"/bad/{world}"] = (f"world {world}: non-finite values", self.offsets[world] + (0, 0, height))
-        for world, label in enumerate(self.source.labels):
-            if world in self.offsets:
-                labels[f"/label/{world}"] = (label, self.offsets[world] + (0, 0, 1.3 * height))
-        for name in self._marks.keys() - labels.keys() - {"/hand"}:
-            self._marks.pop(name)[1].remove()
-        for name, (text, at) in labels.items():
-            if name not in self._marks or not np.array_equal(self._marks[name][0], at):
-                self._marks[name] = (at, self.server.scene.add_label(name, text, position=tuple(at)))
-        self._mark_spring()
-
-    def _mark_spring(self) -> None:
-        spring = self.source.spring()
-        if spring is None or spring[0] not in self.offsets:
-            if "/hand" in self._marks:
-                self._marks.pop("/hand")[1].remove()
-            return
-        world, held, target = spring
-        points = (np.stack([held, target]) + self.offsets[world])[None].astype(np.float32)
-        thickness = float(self.scene.extents.max()) / 150
-        handle = self.server.scene.add_line_segments("/hand", points, ORANGE, thickness=thickness)
-        self._marks["/hand"] = (None, handle)
+        labels = {f"bad/{w}": (f"world {w}: non-finite values", (0, 0, height), w) for w in bad}
+        labels |= {f"label/{w}": (text, (0, 0, 1.3 * height), w) for w, text in enumerate(self.source.labels)}
+        if labels != self._labels:
+            self._marks.clear()
+            for name, (text, at, world) in labels.items():
+                self._marks.text(name, text, at, world=world)
+            self._labels = labels
+        self._marks.clear("spring")
+        if self.source.mouse and (spring := self.source.mouse.spring()) and np.isfinite(spring[1]).all():
+            size = float(self.scene.extents.max()) / 300
+            self._marks.line("spring", spring[1:], radius=size, world=spring[0])
+        self._marks.show(self)
 
     # ---- mouse -------------------------------------------------------------------------------------------------------
     def pick(self, world: int, body: int) -> None:
@@ -293,71 +279,38 @@ class Page:
         self.panel.sync()
 
     def pick_along(self, origin, direction) -> None:
-        """Selects the first moving body along a ray on the page; no effect if the ray hits none.
-
-        Args:
-            origin: (3,) start of the ray [m].
-            direction: (3,) direction of the ray.
-        """
+        """Selects the drawn contact or first moving body along a ray (3,) [m] on the page; no effect without a hit."""
+        direction = np.asarray(direction, float) / np.linalg.norm(direction)
         groups = [self.scene.is_on("geoms", g) if g in self.scene.layers["geoms"] else False for g in range(NGROUP)]
         nearest, found = np.inf, None
         for first, batch, rows in self._drawn_rows():
             starts = np.asarray(origin) - np.array([self.offsets[first + row] for row in rows.tolist()])
-            hits = batch.ray(starts[:, None], np.asarray(direction, float), groups, ids=rows)
+            hits = batch.ray(starts[:, None], direction, groups, ids=rows)
             distance = np.where(hits.geom[:, 0] >= 0, hits.distance[:, 0], np.inf)
             k = int(distance.argmin())
             if distance[k] < nearest:
                 body = int(self.source.model.geom_bodyid[hits.geom[k, 0]])
                 nearest, found = distance[k], (first + int(rows[k]), body)
-        if found is not None and found[1] > 0:
+        if contact := self.scene.contact_along(np.asarray(origin), direction, nearest):
+            world, number, geoms = contact
+            self.picked = world, int(self.source.model.geom_bodyid[geoms].max())
+            self.panel.inspector.choose("contact", number)
+            self.pick(*self.picked)
+        elif found is not None and found[1] > 0:
             self.pick(*found)
 
     def drag(self, world: int, body: int, drag: Drag) -> None:
-        """Applies a drag of the mouse.
-
-        Raises:
-            ModelError: the page does not own the worlds, or the body is fixed.
-        """
-        offset = self.offsets.get(world, np.zeros(3))
+        """Applies a drag of the mouse; an error if the page does not own the worlds, or the body is fixed."""
+        offset, mouse = self.offsets.get(world, np.zeros(3)), self.source.mouse
+        if mouse is None:
+            raise ModelError(
+                "these worlds are simulated by another program and cannot be changed here; "
+                "press Run a copy from here first"
+            )
         if drag.phase == "start":
-            self.source.grab(world, body, np.array(drag.start) - offset)
-            self._holding = True
+            mouse.grab(world, body, np.array(drag.start) - offset)
             self.pick(world, body)
         if drag.phase == "end":
-            self.source.release()
-            self._holding = False
-        elif self._holding:
-            self.source.drag(np.array(drag.end) - offset)
-
-
-def join_frames(frames: list[tuple[int, Frame]]) -> Frame:
-    """Joins the frames of several batches, each with the number of its first world."""
-    if len(frames) == 1 and frames[0][0] == 0:
-        return frames[0][1]
-    values: dict[str, Any] = {}
-    counts = np.cumsum([0, *(len(frame.worlds) for _, frame in frames)])
-    for f in dataclasses.fields(Frame):
-        parts = [getattr(frame, f.name) for _, frame in frames]
-        if f.name == "worlds":
-            parts = [part + first for part, (first, _) in zip(parts, frames, strict=True)]
-        values[f.name] = _joined(parts, counts)
-    return Frame(**values)
-
-
-def _joined(parts: list[Any], counts: np.ndarray) -> Any:
-    """Concatenates arrays, by name too, and records of arrays, whose `world` is an index among the drawn worlds."""
-    if any(part is None for part in parts):
-        return None
-    if isinstance(parts[0], frozenset):
-        return parts[0]
-    if isinstance(parts[0], dict):
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    values = {}
-    for f in dataclasses.fields(parts[0]):
-        arrays = [getattr(part, f.name) for part in parts]
-        if f.name == "world":
-            arrays = [array + first for array, first in zip(arrays, counts, strict=False)]
-        values[f.name] = _joined(arrays, counts)
-    return type(parts[0])(**values)
+            mouse.release()
+        else:
+            mouse.move(np.array(drag.end) - offset)

@@ -26,24 +26,20 @@ class Playback(Clock):
             `mocap_quat` and `status`.
         source: name of the frames in error messages.
 
-    Attributes:
-        position: number of the present frame.
-
     Raises:
         ModelError: frames are missing, or do not fit this model.
     """
+
+    reported = False
+    batch: Batch
+    position: int  # number of the present frame
 
     def __init__(self, model: Model, frames: Mapping[str, np.ndarray], source: str = "recording"):
         super().__init__()
         self.frames = _checked(model, frames, source)
         nworld, self.nframe = self.frames["time"].shape
         self.batch = Batch(model, nworld, nthread=1)
-        self.position = 0
-        self._clock = float(self.times[0])
         self.seek(0)
-
-    reported = False
-    batch: Batch
 
     @property
     def times(self) -> np.ndarray:
@@ -59,11 +55,7 @@ class Playback(Clock):
         return np.flatnonzero(self.frames["status"][:, self.position, bad].any(1)).tolist()
 
     def seek(self, frame: int) -> None:
-        """Shows a frame.
-
-        Raises:
-            ModelError: the frame does not exist.
-        """
+        """Shows a frame."""
         self.position = whole_argument("frame", frame, 0, self.nframe - 1)
         for name in FRAME:
             if name in self.frames:
@@ -76,11 +68,7 @@ class Playback(Clock):
         self._clock = float(self.times[frame])
 
     def tick(self, now: float | None = None) -> bool:
-        """Shows the frame that is due; the clock stops at the end.
-
-        Returns:
-            Whether the frame has changed.
-        """
+        """Shows the frame that is due, and returns whether it has changed; the clock stops at the end."""
         elapsed = self.elapsed(now)
         if elapsed is None:
             self.pace = 0.0
@@ -133,17 +121,20 @@ class Playback(Clock):
         self.pause()
         self.seek(int(place))
 
+    def pictures(self, fps: float) -> list[int]:
+        # of decreasing times, after a reset, every frame is a picture
+        clock = self.times - self.times[0] if (np.diff(self.times) > 0).all() else np.arange(self.nframe) / fps
+        moments = np.arange(0.0, clock[-1] + 0.5 / fps, 1.0 / fps)
+        # the last frame that is not later than each moment, except by rounding
+        return (np.searchsorted(clock, moments + 1e-6 / fps, "right") - 1).tolist()
+
     def session(self) -> Session:
         """Returns a session that continues from the present frame, which holds only position, velocity and control."""
         return Session.from_batch(self.batch)
 
 
 def read_recording(path: str | Path) -> dict[str, Any]:
-    """Reads a recording of `featherlane simulate --out`, or a bookmark.
-
-    Raises:
-        ModelError: the file does not exist, or has another format.
-    """
+    """Reads a recording of `featherlane simulate --out`, or a bookmark."""
     path = Path(path).expanduser()
     held = read_arrays(path, str(path), "cannot be read as a recording")
     missing = [name for name in NEEDED if name not in held]
@@ -163,11 +154,9 @@ def _checked(model: Model, frames: Mapping[str, np.ndarray], source: str) -> dic
     if len(lead) != 2 or not all(lead):
         raise ModelError(f"{source}: time has shape {lead}, allowed is (worlds, frames) with at least one of each")
     kept = {name: np.asarray(frames[name]) for name in (*FRAME, "status") if name in frames}
-    sizes = {"qpos": (model.nq,), "qvel": (model.nv,), "act": (model.na,), "ctrl": (model.nu,)}
-    sizes |= {"mocap_pos": (model.nmocap, 3), "mocap_quat": (model.nmocap, 4), "time": ()}
-    sizes["status"] = (len(Data(model).status),)
+    data = Data(model)
     for name, array in kept.items():
-        shape = (*lead, *sizes[name])
+        shape = (*lead, *((len(data.status),) if name == "status" else np.shape(getattr(data, name))))
         if array.shape != shape:
             raise ModelError(
                 f"{source}: {name} has shape {array.shape}, allowed with the model {model.source} is {shape}"

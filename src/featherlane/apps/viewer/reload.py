@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from featherlane.apps.viewer.session import Session
+from featherlane.errors import ModelError
+from featherlane.extension import mujoco_module, specification
 
 INTERVAL = 0.5  # time between two looks at the files [s]
-FILE = re.compile(r"\b(?:file|filename)\s*=\s*[\"']([^\"']+)[\"']")
-FOLDER = re.compile(r"\b(?:meshdir|texturedir|assetdir)\s*=\s*[\"']([^\"']+)[\"']")
-TEXTS = (".xml", ".urdf", ".mjcf")
 
 
 class ModelFile:
@@ -25,38 +23,41 @@ class ModelFile:
 
     def __init__(self, path: str | Path, load: Callable[[], Session]):
         self.path, self._load = Path(path), load
-        self._seen, self._next = self._times(), 0.0
+        self._seen, self._next = _times(self.path), 0.0
 
     def changed(self) -> bool:
         """Returns whether a file has changed since the last call; looks twice a second."""
         if (now := time.perf_counter()) < self._next:
             return False
-        self._next, before, self._seen = now + INTERVAL, self._seen, self._times()
-        return before != self._seen
+        self._next = now + INTERVAL
+        if all(_time(path) == at for path, at in self._seen.items()):
+            return False
+        seen, self._seen = self._seen, _times(self.path)
+        if len(self._seen) == 1:  # an error in the text hides the other files
+            self._seen = {path: _time(path) for path in seen}
+        return True
 
     def session(self, before: Session) -> Session:
-        """Loads the file, and returns a session that runs like the one before.
-
-        Raises:
-            FeatherlaneError: the file has an error.
-        """
+        """Loads the file, and returns a session that runs like the one before."""
         session = self._load()
         session.file, session.speed, session.history.seconds = self, before.speed, before.history.seconds
         if before.running:
             session.run()
         return session
 
-    def _times(self) -> dict[Path, int]:
-        """Returns when the model's file, and all files that it names, were written."""
-        found: dict[Path, int] = {}
-        waiting, folders = [self.path], {self.path.parent}
-        while waiting:
-            path = waiting.pop()
-            if path in found or not path.is_file():
-                continue
-            found[path] = path.stat().st_mtime_ns
-            if path.suffix.lower() in TEXTS:
-                text = path.read_text(errors="replace")
-                folders |= {path.parent, *(path.parent / folder for folder in FOLDER.findall(text))}
-                waiting += [folder / name for folder in folders for name in FILE.findall(text)]
-        return found
+
+def _time(path: Path) -> int:
+    """Returns when a file was written; 0 if it does not exist."""
+    return path.stat().st_mtime_ns if path.is_file() else 0
+
+
+def _times(path: Path) -> dict[Path, int]:
+    """Returns when a model's file, and the files that MuJoCo reads for it, were written."""
+    mujoco = mujoco_module()
+    try:
+        found = mujoco.mju_getXMLDependencies(str(path))
+        if path.suffix.lower() == ".urdf":  # MuJoCo lists files of MJCF only
+            found += [mesh.file for mesh in specification(path).meshes]
+    except (mujoco.FatalError, ModelError):
+        found = []
+    return {file: _time(file) for file in {path, *(path.parent / name for name in found)}}

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from featherlane import Data, Model, stages
 from featherlane.apps.viewer.appearance import Looks
-from featherlane.apps.viewer.frame import Frame
+from featherlane.apps.viewer.frame import LAYERS, Frame
 from featherlane.apps.viewer.ground import Ground
-from featherlane.apps.viewer.mark_layers import MARKS, tendon_looks
+from featherlane.apps.viewer.instances import paint
+from featherlane.apps.viewer.mark_layers import DISC_RADIUS, MARKS, tendon_looks
 from featherlane.apps.viewer.marks import Marks
 from featherlane.apps.viewer.node import Drag
-from featherlane.apps.viewer.solids import Solids, geom_groups, hull_groups, site_groups
-from featherlane.apps.viewer.state_colors import paint
+from featherlane.apps.viewer.solids import GEOMS, HULLS, SITES, Solids
 from featherlane.enums import NGROUP, PLANE
 from featherlane.errors import ModelError
 from featherlane.extension import one_of, whole_argument
@@ -33,19 +33,17 @@ UP, SUNWARDS = (0.0, 0.0, 1.0), (-1.0, -2.0, 4.0)
 class Scene:
     """Draws worlds of a model on a page.
 
-    Attributes:
-        layers: layers by name with their groups; empty if a layer has no groups.
-        draggable: functions that are called with the world's number, the body and a `Drag` while a visitor drags the
-            body with the mouse and Ctrl.
-        centre, extents: centre of the model in qpos0, and side lengths of its bounding box (3,) [m].
+    Args:
+        held: called with the world's number, the body and a `Drag` while a visitor drags the body with Ctrl.
 
     Raises:
         ModelError: nworld below 1.
     """
 
-    def __init__(self, server, model: Model, nworld: int = 1):
+    def __init__(self, server, model: Model, nworld: int = 1, held: Callable[[int, int, Drag], Any] | None = None):
         self.server, self.model, self.nworld = server, model, whole_argument("nworld", nworld, 1)
-        self.draggable: list[Callable[[int, int, Drag], Any]] = []
+        self.held = held
+        # centre of the model in qpos0, and side lengths of its bounding box (3,) [m]
         self.centre, self.extents = _bounds(model)
         self._middle, moving = _bounds(model, moving=True)
         self._frame: Frame | None = None
@@ -54,74 +52,63 @@ class Scene:
         self._reach = float(np.linalg.norm(moving)) / 2
         size = float(np.clip(model.stat.meansize, 1e-3 * extent, 0.3 * extent))
         self._ground = Ground(server, model, looks, float(self.extents.max()))
-        solids = {"geoms": (geom_groups, False), "hulls": (hull_groups, True), "sites": (site_groups, False)}
+        infinite = ENDLESS * float(self.extents.max())
         self._solids = {
-            name: Solids(server, model, name, looks, found, hulls, ENDLESS * float(self.extents.max()), self._held)
-            for name, (found, hulls) in solids.items()
+            name: Solids(server, model, name, looks, infinite, self._held) for name in (GEOMS, HULLS, SITES)
         }
+        self._marks = {name: Marks(server, name, paint, model, looks, size, extent) for name, paint in MARKS.items()}
         group, colours = tendon_looks(looks)
-        groups = {"tendons": tuple(np.unique(group[colours[:, 3] > 0]).tolist())}
-        self._marks = {
-            name: Marks(server, name, paint, model, looks, size, extent, groups.get(name, ()))
-            for name, paint in MARKS.items()
+        grouped = {name: layer.groups for name, layer in self._solids.items()}
+        grouped[GEOMS] = tuple(sorted({*grouped[GEOMS], *self._ground.planes}))
+        grouped["tendons"] = tuple(np.unique(group[colours[:, 3] > 0]).tolist())
+        # by name; empty for a layer without groups
+        self.layers: dict[str, tuple[int, ...]] = {name: groups for name, groups in grouped.items() if groups}
+        self.layers |= dict.fromkeys([*(MARKS.keys() - grouped.keys()), "islands", "sleep", "glass"], ())
+        self.layers = {name: self.layers[name] for name in LAYERS if name in self.layers}
+        self._on = {
+            name: {g: name in AT_FIRST and g in (None, *SHOWN) for g in groups or (None,)}
+            for name, groups in self.layers.items()
         }
-        self.layers: dict[str, tuple[int, ...]] = {name: layer.groups for name, layer in self._solids.items()}
-        self.layers["geoms"] = tuple(sorted({*self.layers["geoms"], *self._ground.on}))
-        self.layers |= {name: marks.groups for name, marks in self._marks.items()} | {
-            name: () for name in ("islands", "sleep", "glass")
-        }
-        grouped = ("geoms", "hulls", "sites", "tendons")
-        self.layers = {name: groups for name, groups in self.layers.items() if groups or name not in grouped}
-        self._on = {(name, group): False for name, groups in self.layers.items() for group in groups or (None,)}
-        server.scene.set_up_direction("+z")
-        _illuminate(server)
+        scene = server.scene
+        scene.set_up_direction("+z")
+        # a sky and a sun with shadows in place of viser's lights and panorama, which are external resources
+        scene.configure_environment_map(hdri=None)
+        scene.configure_default_lights(enabled=False)
+        scene.add_light_hemisphere("/light/sky", sky_color=SKY, ground_color=EARTH, intensity=2.0, position=UP)
+        scene.add_light_directional("/light/sun", color=SUN, intensity=2.6, cast_shadow=True, position=SUNWARDS)
         self.aim(np.zeros((1, 3)))
-        for name, group in self._on:
-            self.switch(name, group, name in AT_FIRST and group in (None, *SHOWN))
 
     # ---- layers ------------------------------------------------------------------------------------------------------
     @property
     def drawn_layers(self) -> frozenset[str]:
         """Returns the layers that are at least partly on, for `Frame.of`."""
-        return frozenset(name for (name, _), on in self._on.items() if on)
+        return frozenset(name for name in self._on if self._groups(name))
 
     @property
-    def state(self) -> dict[tuple[str, int | None], bool]:
+    def state(self) -> dict[str, dict[int | None, bool]]:
         """Returns which layers are on, by name and group, for `restore`."""
-        return dict(self._on)
+        return {name: dict(groups) for name, groups in self._on.items()}
 
-    def restore(self, state: Mapping[tuple[str, int | None], bool]) -> None:
+    def restore(self, state: Mapping[str, Mapping[int | None, bool]]) -> None:
         """Turns layers on or off, as they were in another scene; groups that do not exist here have no effect."""
-        for layer, group in self._on.keys() & state.keys():
-            self.switch(layer, group, state[layer, group])
+        for name, groups in self._on.items():
+            groups |= {group: on for group, on in state.get(name, {}).items() if group in groups}
+        self._redraw()
 
     def is_on(self, layer: str, group: int | None = None) -> bool:
         """Returns whether a layer, or one group of it, is drawn; without a group, whether any group is."""
         self._check(layer, group)
-        return any(on for (name, g), on in self._on.items() if name == layer and group in (None, g))
+        return any(self._on[layer].values()) if group is None else self._on[layer][group]
 
     def switch(self, layer: str, group: int | None, on: bool) -> None:
-        """Turns a layer, or one group of it, on or off; its data comes with the next frame.
-
-        Args:
-            layer: name of the layer, one of `layers`.
-            group: the group; None for all groups.
-
-        Raises:
-            ModelError: the layer or the group does not exist.
-        """
+        """Turns a layer, or one group of it, on or off; its data comes with the next frame."""
         self._check(layer, group)
-        for name, g in self._on:
-            if name == layer and group in (None, g):
-                self._on[name, g] = bool(on)
-                if name in self._solids and g in self._solids[name].on:
-                    self._solids[name].switch(g, bool(on))
-                if name in self._marks:
-                    self._marks[name].switch(g, bool(on))
-                if name == "geoms" and g in self._ground.on:
-                    self._ground.on[g] = bool(on)
-        if self._frame is not None:
-            self.show(self._frame)
+        self._on[layer] |= dict.fromkeys(self._on[layer] if group is None else (group,), bool(on))
+        self._redraw()
+
+    def _groups(self, layer: str) -> tuple[int | None, ...]:
+        """Returns the groups of a layer that are on; (None,) of a layer without groups."""
+        return tuple(group for group, on in self._on.get(layer, {}).items() if on)
 
     def _check(self, layer: str, group: int | None) -> None:
         one_of("layer", layer, self.layers)
@@ -134,14 +121,14 @@ class Scene:
         if not all(np.array_equal(self._sizes[name], getattr(self.model, name)) for name in SIZES):
             self._resize()
         self._frame, offsets = frame, self.spread(frame.worlds)
-        colours = paint(self.model, frame, self._on["sleep", None], self._on["islands", None])
+        colours = paint(self.model, frame, self.is_on("sleep"), self.is_on("islands"))
         with self.server.atomic():
-            self._ground.show(offsets)
+            self._ground.show(offsets, self._groups(GEOMS))
             for name, layer in self._solids.items():
-                layer.show(frame, offsets, None if name == "sites" else colours, self._on["glass", None])
-            for marks in self._marks.values():
-                if any(marks.on.values()):
-                    marks.show(frame, offsets)
+                painted = None if name == SITES else colours
+                layer.show(frame, offsets, self._groups(name), painted, self.is_on("glass"))
+            for name, marks in self._marks.items():
+                marks.show(frame, offsets, self._groups(name))
         self.server.flush()
 
     def _resize(self) -> None:
@@ -150,21 +137,12 @@ class Scene:
         for layer in (*self._solids.values(), self._ground):
             layer.rebuild()
 
-    def rebuild(self) -> None:
-        """Redraws everything after colours or textures of `model.mj_model` have changed; each frame reads sizes."""
-        self._resize()
+    def _redraw(self) -> None:
         if self._frame is not None:
             self.show(self._frame)
 
     def spread(self, worlds: ArrayLike) -> np.ndarray:
-        """Computes the drawn origins of worlds: a grid about the origin, in the given order.
-
-        Args:
-            worlds: (n,) their numbers.
-
-        Returns:
-            (n, 3) origins [m].
-        """
+        """Computes the drawn origins (n, 3) [m] of worlds (n,): a grid about the origin, in the given order."""
         n = len(np.atleast_1d(worlds))
         columns = max(int(np.ceil(np.sqrt(n))), 1)
         rows = -(-n // columns)
@@ -180,10 +158,23 @@ class Scene:
         self.server.initial_camera.position = tuple(middle + reach * np.array((1.1, -1.6, 0.9)))
         self.server.initial_camera.look_at = tuple(middle)
 
+    def contact_along(self, origin: np.ndarray, direction: np.ndarray, farthest: float):
+        """Returns world, number and geoms of the drawn contact nearest to a ray, up to a distance [m], or None."""
+        frame, reach = self._frame, DISC_RADIUS * self._marks["contacts"].size
+        if frame is None or frame.touches is None or not len(frame.touches.world) or not self.is_on("contacts"):
+            return None
+        world = frame.touches.world
+        at = frame.touches.pos + self.spread(frame.worlds)[world] - origin
+        along = at @ direction
+        aside = np.linalg.norm(at - along[:, None] * direction, axis=1)
+        aside[(along < 0) | (along > farthest + 2 * reach)] = np.inf
+        k = int(aside.argmin())
+        first = int(np.argmax(world == world[k]))
+        return (int(frame.worlds[world[k]]), k - first, frame.touches.geom[k]) if aside[k] < reach else None
+
     def _held(self, place: int, body: int, drag: Drag) -> None:
-        if self._frame is not None and place < len(self._frame.worlds):
-            for callback in list(self.draggable):
-                callback(int(self._frame.worlds[place]), body, drag)
+        if self.held is not None and self._frame is not None and place < len(self._frame.worlds):
+            self.held(int(self._frame.worlds[place]), body, drag)
 
 
 def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -200,12 +191,3 @@ def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]
     pos, ball = data.geom_xpos[shown], model.geom_rbound[shown, None]
     low, high = (pos - ball).min(0), (pos + ball).max(0)
     return (low + high) / 2, np.maximum(high - low, 1e-3)
-
-
-def _illuminate(server) -> None:
-    """Lights a page with a sky and a sun with shadows, in place of viser's lights and panorama (external resources)."""
-    scene = server.scene
-    scene.configure_environment_map(hdri=None)
-    scene.configure_default_lights(enabled=False)
-    scene.add_light_hemisphere("/light/sky", sky_color=SKY, ground_color=EARTH, intensity=2.0, position=UP)
-    scene.add_light_directional("/light/sun", color=SUN, intensity=2.6, cast_shadow=True, position=SUNWARDS)

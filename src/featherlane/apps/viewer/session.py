@@ -7,21 +7,36 @@ changes nothing.
 from __future__ import annotations
 
 import copy
+import io
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane import Batch, MixedBatch, Model
+from featherlane import Batch, MixedBatch, Model, State, state_size
 from featherlane.apps.viewer.edits import Edits
 from featherlane.apps.viewer.failure_replay import Incident, incident_of
-from featherlane.apps.viewer.history import SECONDS, History, Moment, Pull, keep, kept_of, kept_of_world, pulled_step
+from featherlane.apps.viewer.history import (
+    FRAME,
+    SECONDS,
+    History,
+    Moment,
+    Pull,
+    keep,
+    kept_of,
+    kept_of_world,
+    pulled_step,
+)
 from featherlane.apps.viewer.mouse_forces import MouseForces
 from featherlane.apps.viewer.source import BAD
 from featherlane.errors import ModelError, near
-from featherlane.extension import bounded, whole_argument
+from featherlane.extension import bounded, read_arrays, whole_argument
 
+BITS = int(State.INTEGRATION)  # of a saved state
+HEADER = 4096  # largest size of an array in a file without its values [bytes]
+REFUSAL = "not a saved state"
 MOST_INCIDENTS = 16
 CONTACT_MODELS = ("convex", "coulomb", "lcp")  # of a comparison
 PIECE = 32  # most steps between two moments of the history
@@ -37,12 +52,6 @@ class Session(Edits):
         batch: the worlds, which the session owns with their models.
         labels: a label for each world, or none.
         seconds: length of the history on the session's clock [s].
-
-    Attributes:
-        mouse: forces that the mouse applies to worlds.
-        clock: time that the session has run [s]; a reset does not set it back.
-        history: the last seconds; `position` is the present place in it, None at its end.
-        incidents: failures of worlds, ready for replay; the first of each world, 16 at most.
     """
 
     def __init__(self, batch: Batch | MixedBatch, labels: tuple[str, ...] = (), seconds: float = SECONDS):
@@ -50,10 +59,10 @@ class Session(Edits):
         self.batch, self.labels = batch, labels
         batch.mute()  # failures are reported in the page
         self.mouse = MouseForces(self.model, self.locate)
-        self.clock = 0.0
+        self.clock = 0.0  # time that the session has run [s]; a reset does not set it back
         self.history = History(seconds)
-        self.position: tuple[int, int] | None = None
-        self.incidents: list[Incident] = []
+        self.position: tuple[int, int] | None = None  # place in the history, moment and step; None at its end
+        self.incidents: list[Incident] = []  # failures of worlds; the first of each world, 16 at most
         self.bookmarks: dict[str, Moment] = {}
         self._debt, self._cost, self._fresh = 0.0, 0.0, False
 
@@ -66,12 +75,7 @@ class Session(Edits):
         dtype: DTypeLike = "float64",
         seconds: float = SECONDS,
     ) -> Session:
-        """Creates a session of a copy of a model, at its defaults.
-
-        Raises:
-            TypeError: `model` is not a `Model`.
-            ModelError: a number is out of range.
-        """
+        """Creates a session of a copy of a model, at its defaults."""
         own = copy.deepcopy(model)
         if nthread is None:
             nthread = 1 if isinstance(nworld, int) and nworld < FEW else 0
@@ -87,14 +91,7 @@ class Session(Edits):
 
     # ---- time --------------------------------------------------------------------------------------------------------
     def tick(self, now: float | None = None) -> int:
-        """Takes the steps that are due; if they take too long, the worlds lag behind the clock.
-
-        Args:
-            now: wall-clock time [s]; None for this machine's clock.
-
-        Returns:
-            The number of steps taken.
-        """
+        """Takes the steps that are due, and returns their number; slow worlds lag behind the clock."""
         lag = self.elapsed(now)
         if lag is None:
             self._debt = self.pace = 0.0
@@ -127,11 +124,7 @@ class Session(Edits):
             self._look_for_bad(bad)
 
     def reset(self, keyframe: int | str = -1) -> None:
-        """Resets all worlds to the model's defaults, or to a keyframe; the history keeps the state before.
-
-        Raises:
-            ModelError: the keyframe does not exist.
-        """
+        """Resets all worlds to the model's defaults, or to a keyframe; the history keeps the state before."""
         if keyframe != -1:
             self.model.keyframe(keyframe)  # checked before any change
         self.jump()
@@ -157,11 +150,15 @@ class Session(Edits):
         elif len(self.history):
             self.seek(len(self.history) - (self.position is not None))
 
+    def pictures(self, fps: float) -> list[float]:
+        first, _, last = self.place
+        return np.arange(first, last + 0.5 * self.timestep, 1.0 / fps).tolist()
+
     def seconds(self, world: int) -> float:
         return self.clock
 
     def detach(self) -> None:
-        self.release()
+        self.mouse.release()
 
     def _step(self, n: int, moment: Moment) -> None:
         if not self.mouse:
@@ -177,11 +174,7 @@ class Session(Edits):
 
     # ---- history -----------------------------------------------------------------------------------------------------
     def seek(self, k: int, steps: int = 0) -> None:
-        """Restores a moment of the history and takes some steps from it; the clock stops.
-
-        Args:
-            k: index of the moment; len(history) is the present.
-            steps: number of steps from its beginning, at most as many as the moment has.
+        """Restores moment k of the history, len(history) for the present, and takes some steps; the clock stops.
 
         Raises:
             ModelError: the moment does not exist, or the model was edited since, so that a replay would differ.
@@ -201,11 +194,7 @@ class Session(Edits):
             self.history.drop_from(last)
 
     def step_back(self) -> bool:
-        """Goes back one step; under an edited model, to the previous moment.
-
-        Returns:
-            Whether there was an earlier state.
-        """
+        """Goes back one step, or, under an edited model, to the previous moment; returns whether there was one."""
         k, steps = self.position or (len(self.history), 0)
         if steps > 0:
             self.seek(k, steps - 1)
@@ -240,23 +229,15 @@ class Session(Edits):
         if len(self.history):
             self.history.add(self._moment())
         self._fresh = True
-        self.release()
-        self.mouse.pushes.clear()
+        self.mouse.clear()
 
     def pose(self, joints: Sequence[int] | np.ndarray, values: Sequence[float], worlds: Sequence[int] | None) -> None:
-        """Sets positions of hinges and slides, at zero velocity; the history keeps the state before.
-
-        Args:
-            joints: (k,) numbers of the joints.
-            values: (k,) positions [rad or m].
-            worlds: the worlds; None for all.
-
-        Raises:
-            ModelError: a position is not a finite number.
-        """
+        """Sets positions of hinges and slides [rad or m], at zero velocity, in some worlds or in all."""
         for value in values:
             bounded("joint position", value)
-        if not self._fresh or self.position is not None:
+        if self.running and self.position is None:
+            self._fresh = True  # a dragged slider sets many states; each piece of steps starts with a stored one
+        elif not self._fresh or self.position is not None:
             self.jump()
         rows = slice(None) if worlds is None else list(worlds)
         for joint, value in zip(joints, values, strict=True):
@@ -269,33 +250,50 @@ class Session(Edits):
         self.bookmarks[name] = self._moment()
 
     def recall(self, name: str) -> None:
-        """Restores a bookmark.
-
-        Raises:
-            ModelError: the bookmark does not exist.
-        """
+        """Restores a bookmark."""
         if name not in self.bookmarks:
             raise ModelError(f"bookmark: unknown name {name!r}{near(name, self.bookmarks)}")
         self.jump()
         keep(self.batch, self.bookmarks[name].kept)
 
-    # ---- mouse -------------------------------------------------------------------------------------------------------
-    def grab(self, world: int, body: int, point) -> None:
-        self.mouse.grab(world, body, point)
+    def written(self) -> bytes:
+        """Returns the present state as the content of a .npz file.
 
-    def drag(self, target) -> None:
-        self.mouse.move(target)
+        It holds the vector of `fl.get_state` (`state`, bitwise exact), which `fl.set_state` accepts, and the arrays of
+        a recording with one frame, which `featherlane view` plays.
+        """
+        batch, out = self.batch, io.BytesIO()
+        held: dict[str, Any] = {name: getattr(batch, name)[:, None] for name in FRAME}
+        held |= {"status": np.stack(list(batch.status.values()), 1)[:, None], "status_names": list(batch.status)}
+        held |= {"state": batch.get_state(BITS), "state_bits": BITS, "model": self.model.source}
+        np.savez_compressed(out, timestep=self.timestep, **held)
+        return out.getvalue()
 
-    def release(self) -> None:
-        self.mouse.release()
+    def take_up(self, content: bytes, source: str = "file") -> None:
+        """Sets the state in a file; the history keeps the state before.
 
-    def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
-        return self.mouse.spring()
+        Args:
+            content: content of the file; the state of one world is copied to all worlds.
+            source: name of the file in error messages.
 
-    def push(self, world: int, body: int, impulse) -> None:
-        """Pushes a body with an impulse (3,) [N s]."""
-        self.locate(world)
-        self.mouse.push(world, body, impulse)
+        Raises:
+            ModelError: the file is not a bookmark, or it is of another model or number of worlds.
+        """
+        bits = read_arrays(io.BytesIO(content), source, REFUSAL, {"state_bits": HEADER})["state_bits"]
+        if bits.shape != () or bits.dtype.kind not in "iu":
+            got = f"{bits.dtype} {bits.shape}"
+            raise ModelError(f"{source}: not a saved state: state_bits is {got}, allowed is an integer")
+        bits, n = int(bits), self.nworld
+        size = state_size(self.model, bits)
+        state = read_arrays(io.BytesIO(content), source, REFUSAL, {"state": HEADER + 8 * n * size})["state"]
+        shapes = dict.fromkeys(((n, size), (1, size)))
+        if state.shape not in shapes:
+            allowed = " and ".join(map(str, shapes))
+            raise ModelError(f"{source}: got states of shape {state.shape}, allowed for this model: {allowed}")
+        if state.dtype.kind != "f" or not np.isfinite(state).all():
+            raise ModelError(f"{source}: got states that are not finite numbers")
+        self.jump()
+        self.batch.set_state(state, bits)
 
     # ---- failures ----------------------------------------------------------------------------------------------------
     def _look_for_bad(self, before: np.ndarray) -> None:
@@ -307,11 +305,7 @@ class Session(Edits):
 
     # ---- comparison --------------------------------------------------------------------------------------------------
     def side_by_side(self, world: int) -> tuple[Session, str]:
-        """Returns a session with a world's state under each contact model, and the model changes that this required.
-
-        Raises:
-            ModelError: the model does not support one of them.
-        """
+        """Returns a session with a world's state under each contact model, and the model changes that this required."""
         self.locate(world)
         models, note = [], ""
         for contact_model in CONTACT_MODELS:

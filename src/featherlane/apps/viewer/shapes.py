@@ -11,24 +11,23 @@ from typing import NamedTuple
 
 import numpy as np
 import trimesh
+from PIL import Image
+from trimesh.exchange.gltf import export_glb
+from trimesh.visual import TextureVisuals
+from trimesh.visual.material import PBRMaterial
 
 from featherlane import Model
+from featherlane.apps.viewer.appearance import Look, linear
 
 CREASE = np.cos(np.radians(40.0))  # triangles at a larger angle to the mean normal at a vertex have an edge there
 
 
 class Mesh(NamedTuple):
-    """A triangle mesh.
+    """A triangle mesh."""
 
-    Attributes:
-        vertices: (V, 3) float32 [m].
-        faces: (F, 3) uint32, counterclockwise seen from outside.
-        uv: (V, 2) float32, texture coordinates, to the right and down from the upper left corner, or None.
-    """
-
-    vertices: np.ndarray
-    faces: np.ndarray
-    uv: np.ndarray | None = None
+    vertices: np.ndarray  # (V, 3) float32 [m]
+    faces: np.ndarray  # (F, 3) uint32, counterclockwise seen from outside
+    uv: np.ndarray | None = None  # (V, 2) float32, texture coordinates, right and down from the upper left corner
 
 
 def join_meshes(parts: Sequence[Mesh]) -> Mesh:
@@ -54,11 +53,6 @@ def _arc(first: float, last: float, count: int) -> list[tuple[float, float]]:
 def sphere(detail: int) -> Mesh:
     """Returns the unit sphere with `detail` segments about z; scaled, it is an ellipsoid."""
     return revolved(_arc(-np.pi / 2, np.pi / 2, max(detail // 2, 2)), detail)
-
-
-def cap(detail: int) -> Mesh:
-    """Returns the upper half of the unit sphere, open below."""
-    return revolved(_arc(0.0, np.pi / 2, max(detail // 4, 1)), detail)
 
 
 def tube(detail: int) -> Mesh:
@@ -105,11 +99,7 @@ def _from_above(vertices: np.ndarray, half: Sequence[float] = (1.0, 1.0)) -> np.
 def creased(vertices: np.ndarray, faces: np.ndarray, places: np.ndarray | None = None, uv=None) -> Mesh:
     """Returns a mesh whose vertices are doubled along its edges and along texture seams.
 
-    Args:
-        vertices: (V, 3) vertices [m].
-        faces: (F, 3) triangles.
-        places: (F, 3) indices of the corners' texture coordinates, or None.
-        uv: (P, 2) texture coordinates.
+    `places` (F, 3) are indices into the texture coordinates `uv` (P, 2) of the corners of the triangles (F, 3).
     """
     across = _across(vertices, faces)
     mean, unit = _unit(_gathered(across, faces, len(vertices))), _unit(across)
@@ -181,7 +171,7 @@ def hull(model: Model, i: int) -> Mesh:
 
 
 def height_field_mesh(model: Model, i: int) -> Mesh:
-    """Returns height field i with its sides and its base."""
+    """Returns height field i with its sides and its base, textured from above."""
     rows, columns, start = int(model.hfield_nrow[i]), int(model.hfield_ncol[i]), model.hfield_adr[i]
     x, y, scale, base = model.hfield_size[i]
     heights = model.hfield_data[start : start + rows * columns]
@@ -189,19 +179,44 @@ def height_field_mesh(model: Model, i: int) -> Mesh:
     top = np.column_stack((ground_x.ravel(), ground_y.ravel(), heights * scale))
     places = np.arange(rows * columns).reshape(rows, columns)
     a, b, c, d = places[:-1, :-1].ravel(), places[:-1, 1:].ravel(), places[1:, 1:].ravel(), places[1:, :-1].ravel()
-    surface = Mesh(top, np.concatenate((np.column_stack((a, b, d)), np.column_stack((b, c, d)))))
+    parts = [Mesh(top, np.concatenate((np.column_stack((a, b, d)), np.column_stack((b, c, d)))))]
     # around the border, counterclockwise from above; each side and the base have separate vertices
-    edges = (places[0], places[:, -1], places[-1, ::-1], places[::-1, 0])
-    parts = [surface]
-    for edge in edges:
-        n, k = len(edge), np.arange(len(edge) - 1)
-        low = np.where((True, True, False), top[edge], -base)
+    corners = []
+    for edge in (places[0], places[:, -1], places[-1, ::-1], places[::-1, 0]):
+        n, k, low = len(edge), np.arange(len(edge) - 1), top[edge] * (1.0, 1.0, 0.0) - (0.0, 0.0, base)
         faces = np.concatenate((np.column_stack((k, k + 1, n + k + 1)), np.column_stack((k, n + k + 1, n + k))))
         parts.append(Mesh(np.concatenate((low, top[edge])), faces))
-    rim = np.concatenate([edge[:-1] for edge in edges])
-    middle = np.array([[0.0, 0.0, -base]])
+        corners.append(low[:-1])
+    rim = np.concatenate(corners)
     k = np.arange(len(rim))
-    bottom = np.concatenate((np.where((True, True, False), top[rim], -base), middle))
-    parts.append(Mesh(bottom, np.column_stack((np.roll(k, -1), k, np.full(len(rim), len(rim))))))
+    centre = np.array([[0.0, 0.0, -base]])
+    parts.append(Mesh(np.concatenate((rim, centre)), np.column_stack((np.roll(k, -1), k, np.full(len(k), len(k))))))
     whole = join_meshes([Mesh(part.vertices.astype(np.float32), part.faces.astype(np.uint32)) for part in parts])
     return Mesh(whole.vertices, whole.faces, _from_above(whole.vertices, (x, y)))
+
+
+def glb(mesh: Mesh, rgba: Sequence[float], look: Look, picture: np.ndarray) -> bytes:
+    """Returns a mesh with its texture and a colour that multiplies it as a binary glTF file.
+
+    Source: Khronos Group, glTF 2.0 specification, sec. 3.9 (materials).
+    """
+    assert mesh.uv is not None
+    factors = linear(np.asarray(rgba[:3]))
+
+    def set_factors(document) -> None:
+        # trimesh rounds a colour to 8 bits, too coarse for linear light, and stores a texture once for each use
+        (material,) = document["materials"]
+        material["pbrMetallicRoughness"]["baseColorFactor"] = [*factors.tolist(), rgba[3]]
+        if look.emission > 0:
+            material["emissiveFactor"] = linear(look.emission * np.asarray(rgba[:3])).tolist()
+            material["emissiveTexture"] = {"index": 0}
+
+    material = PBRMaterial(
+        baseColorTexture=Image.fromarray(picture.squeeze(2) if picture.shape[2] == 1 else picture),
+        metallicFactor=look.metallic,
+        roughnessFactor=look.roughness,
+        alphaMode="BLEND" if rgba[3] < 1 else None,
+    )
+    visual = TextureVisuals(mesh.uv * (1.0, -1.0) + (0.0, 1.0), material=material)  # v from below
+    whole = trimesh.Trimesh(mesh.vertices, mesh.faces, vertex_normals=normals(mesh), visual=visual, process=False)
+    return export_glb(trimesh.Scene(whole), include_normals=True, tree_postprocessor=set_factors)

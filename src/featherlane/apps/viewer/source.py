@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from featherlane import Batch, MixedBatch, Model
-from featherlane.errors import ModelError
 from featherlane.extension import bounded, whole_argument
 
 BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
@@ -18,24 +18,16 @@ SPEEDS = (0.01, 10.0)
 
 
 class Source(ABC):
-    """The worlds that a page shows.
+    """The worlds that a page shows."""
 
-    Attributes:
-        batch: the worlds to draw; models of a `MixedBatch` differ in options only.
-        labels: a label for each world, or none.
-        choices, choice: labels of the groups of worlds that can be shown, if there are several, and the shown one.
-        reported: whether steps of these worlds set solver reports.
-        drawn: numbers of the drawn worlds.
-        file: the `ModelFile` that the page loads again after a change, if there is one.
-    """
-
-    batch: Batch | MixedBatch
-    labels: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
-    choice = 0
-    reported = True
-    drawn: np.ndarray
-    file: Any = None
+    batch: Batch | MixedBatch  # the worlds to draw; models of a `MixedBatch` differ in options only
+    labels: tuple[str, ...] = ()  # one for each world, or none
+    choices: tuple[str, ...] = ()  # labels of the groups of worlds that can be shown, if there are several
+    choice = 0  # the shown group
+    reported = True  # whether steps of these worlds set solver reports
+    drawn: np.ndarray  # numbers of the drawn worlds
+    file: Any = None  # the `ModelFile` that the page loads again after a change, if there is one
+    mouse: Any = None  # the `MouseForces` on worlds that the page owns
 
     @property
     def model(self) -> Model:
@@ -53,11 +45,7 @@ class Source(ABC):
         return np.flatnonzero(self.batch.count_of(*BAD)).tolist()
 
     def locate(self, world: int) -> tuple[Batch, int]:
-        """Returns the batch of a world and its row in the batch.
-
-        Raises:
-            ModelError: the world does not exist.
-        """
+        """Returns the batch of a world and its row in the batch."""
         whole_argument("world", world, 0, self.nworld - 1)
         k = int(np.searchsorted(self.batch.starts, world, "right")) - 1
         return self.batch.groups[k], int(world - self.batch.starts[k])
@@ -94,45 +82,17 @@ class Source(ABC):
     def pause(self) -> None:  # noqa: B027
         """Stops the clock, if there is one."""
 
-    def grab(self, world: int, body: int, point) -> None:
-        """Attaches the spring of the mouse to a body.
-
-        Raises:
-            ModelError: the page does not own the worlds, or the body does not move.
-        """
-        raise ModelError(
-            "these worlds are simulated by another program and cannot be changed here; press Run a copy from here first"
-        )
-
-    def drag(self, target) -> None:  # noqa: B027
-        """Pulls the held body to a point [m]."""
-
-    def release(self) -> None:  # noqa: B027
-        """Releases the held body."""
-
-    def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
-        """Returns the spring if there is one: its world, the held point and its target."""
-        return None
-
 
 class Clock(Source):
-    """Worlds that run in proportion to the wall-clock time.
-
-    Attributes:
-        running, speed: whether the clock runs, and how fast (1: real time).
-        pace: measured speed: simulated time per wall-clock time.
-    """
+    """Worlds that run in proportion to the wall-clock time."""
 
     def __init__(self) -> None:
-        self.running, self.speed, self.pace = False, 1.0, 0.0
+        self.running, self.speed = False, 1.0  # whether the clock runs, and how fast (1: real time)
+        self.pace = 0.0  # measured: simulated time per wall-clock time
         self._last: float | None = None
 
     def elapsed(self, now: float | None) -> float | None:
-        """Returns the time since the last call, at most MOST_LAG [s]; None if the clock did not run.
-
-        Args:
-            now: wall-clock time [s]; None for this machine's clock.
-        """
+        """Returns the time until `now` since the last call, at most MOST_LAG [s]; None if the clock did not run."""
         now = time.perf_counter() if now is None else now
         last, self._last = self._last, now
         return min(max(now - last, 0.0), MOST_LAG) if self.running and last is not None else None
@@ -147,11 +107,7 @@ class Clock(Source):
         self.running = False
 
     def set_speed(self, speed: float) -> None:
-        """Sets the speed of the clock; 1 is real time.
-
-        Raises:
-            ModelError: the speed is outside of 0.01 to 10.
-        """
+        """Sets the speed of the clock, from 0.01 to 10; 1 is real time."""
         self.speed = bounded("speed", speed, *SPEEDS)
 
     def description(self, world: int) -> str:
@@ -179,6 +135,20 @@ class Clock(Source):
     @abstractmethod
     def pitch(self) -> float:
         """Returns the distance of two positions on the time slider."""
+
+    @abstractmethod
+    def pictures(self, fps: float) -> list[float]:
+        """Returns the positions of the pictures of a video with this rate, from the first to the last position."""
+
+    def visits(self, fps: float) -> Iterator[None]:
+        """Goes to the positions of all pictures of a video, and then back to the present one."""
+        shown, running = self.place[1], self.running
+        for place in self.pictures(fps):
+            self.go_to(place)
+            yield
+        self.go_to(shown)
+        if running:
+            self.run()
 
     @abstractmethod
     def go_to(self, place: float) -> None:

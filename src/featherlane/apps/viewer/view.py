@@ -27,6 +27,7 @@ IDLE = 0.1  # interval between checks for visitors [s]
 GRACE = 5.0  # time without browsers after which a page that had one is left: longer than a reload [s]
 CLOSING = 10.0  # longest wait for the page's thread to end [s]
 HEIGHT = 600  # of the page in a notebook [pixels]
+FPS = 30.0  # of a recorded motion in an exported notebook [1/s]
 TOKEN = re.compile(r"[A-Za-z0-9_-]{8,}")
 
 
@@ -111,7 +112,8 @@ class View:
         """
         if self.observed is None:
             raise ModelError(
-                "sync: the page runs worlds of its own, allowed are pages of a Data, a batch, an environment"
+                "sync: the page runs a copy of the model or plays frames, allowed are pages of a Data, a batch or an "
+                "environment, which the caller steps"
             )
         if self._visitors:
             self.observed.copy_now()
@@ -143,7 +145,7 @@ class View:
         from featherlane.apps.viewer.lock import stop_server
 
         if self.page is not None:
-            self.page.close()
+            self.page.source.detach()
         if self.server is not None:
             stop_server(self.server)
 
@@ -164,11 +166,16 @@ class View:
         return f"View({self.url!r}{', closed' * self.closed})"
 
     def _repr_html_(self) -> str:
-        """Returns HTML that embeds the page in a notebook, by its second address, which permits embedding."""
+        """Returns HTML that embeds the page in a notebook, by its second address, which permits embedding.
+
+        If the page is not served any more, as in an exported notebook, the recorded motion or the state of now appears.
+        """
         if self.closed:
             return f"<p>{html.escape(self.url)} is closed.</p>"
-        url = html.escape(self._url(framed=True))
-        return f'<iframe src="{url}" width="100%" height="{HEIGHT}" style="border:0"></iframe>'
+        url, size = html.escape(self._url(framed=True)), f'width="100%" height="{HEIGHT}"'
+        offline = "" if self.page is None else html.escape(self.worker.ask(lambda: self.page.recorded(FPS)))
+        inside = f'<iframe srcdoc="{offline}" {size} style="border:0"></iframe>'
+        return f'<object data="{url}" type="text/html" {size}>{inside}</object>'
 
 
 def view(
@@ -224,9 +231,18 @@ def view(
         ModelError: the model cannot be loaded, the frames do not fit the model, a number is out of range, the port is
             in use, or the address does not belong to this machine.
     """
-    _check(worlds, token)
+    if not (token is None or token is False or (isinstance(token, str) and TOKEN.fullmatch(token))):
+        raise ModelError(
+            "token: got an invalid text, allowed are at least 8 letters, digits, '-' and '_', or False for no token"
+        )
+    if worlds is not None:
+        whole_argument("worlds", worlds, 1)
     if data is not None:
-        what = _worlds_of(what, data)
+        if not isinstance(data, WORLDS):
+            raise ModelError(f"data: got {type(data).__name__}, allowed are a Data and a batch")
+        if not any(what is own for own in (data.models if isinstance(data, MixedBatch) else (data.model,))):
+            raise ModelError("data: got worlds of another model, allowed are those of the model before them")
+        what = data
     return open_page(shown_source(what, frames, nworld), port, host, token, worlds, paused, browser)
 
 
@@ -239,36 +255,21 @@ def open_page(
     paused: bool = False,
     browser: bool = False,
 ) -> View:
-    """Opens a page for a session, a watch or a playback; arguments and errors are those of `view`."""
+    """Opens a page for a session, a watch or a playback; arguments and errors are those of `view`.
+
+    The page of a `FeatherlaneError` explains why a model cannot be shown: its unsupported features and their elements.
+    """
     opened = _served(host, port, token)
     try:
-        if not paused:
-            source.run()
-        opened.show(source, worlds)
+        if isinstance(source, FeatherlaneError):
+            opened.worker.ask(lambda: Prose(opened.server.gui, *explanation(source)))
+        else:
+            if not paused:
+                source.run()
+            opened.show(source, worlds)
     except BaseException:
         opened.close()
         raise
-    if browser:
-        opened.open_browser()
-    return opened
-
-
-def view_error(
-    error: FeatherlaneError,
-    *,
-    port: int | None = None,
-    host: str = HOST,
-    token: str | Literal[False] | None = None,
-    browser: bool = False,
-) -> View:
-    """Opens a page that explains why a model cannot be shown: its unsupported features and their elements.
-
-    Args:
-        error: error that loading the model raised.
-        port, host, token, browser: as in `view`.
-    """
-    opened = _served(host, port, token)
-    opened.worker.ask(lambda: Prose(opened.server.gui, *explanation(error)))
     if browser:
         opened.open_browser()
     return opened
@@ -295,25 +296,6 @@ def _served(host: str, port: int | None, token: str | Literal[False] | None) -> 
         if port is None:
             return View(host, 0, token)
         raise
-
-
-def _worlds_of(model: Any, data: Any) -> Any:
-    """Returns the worlds to observe, checked to be of this model."""
-    if not isinstance(data, WORLDS):
-        raise ModelError(f"data: got {type(data).__name__}, allowed are a Data and a batch")
-    own = data.models if isinstance(data, MixedBatch) else (data.model,)
-    if not any(model is each for each in own):
-        raise ModelError("data: got worlds of another model, allowed are those of the model before them")
-    return data
-
-
-def _check(worlds, token) -> None:
-    if token is not None and token is not False and not (isinstance(token, str) and TOKEN.fullmatch(token)):
-        raise ModelError(
-            "token: got an invalid text, allowed are at least 8 letters, digits, '-' and '_', or False for no token"
-        )
-    if worlds is not None:
-        whole_argument("worlds", worlds, 1)
 
 
 def shown_source(what, frames, nworld: int):

@@ -26,19 +26,9 @@ MODEL_SECONDS = 0.5  # interval between checks of the model [s]
 
 
 class Watch(Source):
-    """The newest available copy of worlds.
+    """The newest available copy of worlds; of a `MixedBatch`, those of one group, `choice`."""
 
-    Args:
-        worlds: the worlds.
-        choice: the shown group of a `MixedBatch`.
-
-    Attributes:
-        batch: copies for drawing, with a copy of the model.
-        drawn: array of the worlds that are copied if not all fit.
-        rate: most copies per second.
-    """
-
-    batch: Batch
+    batch: Batch  # copies for drawing, with a copy of the model
 
     def __init__(self, worlds: Batch | MixedBatch | Data, choice: int = 0):
         self.worlds, self.choice = worlds, choice
@@ -49,8 +39,8 @@ class Watch(Source):
         model, n = copy.deepcopy(source.model), source.nworld
         self.batch = Batch(model, n, nthread=1, dtype=source.dtype, given_contacts=source.ngiven)
         self.batch.mute()
-        self.drawn = np.arange(self.nworld)
-        self.rate = RATE
+        self.drawn = np.arange(self.nworld)  # if not all worlds fit, these are copied
+        self.rate = RATE  # most copies per second
         self._latest: tuple[np.ndarray | None, dict[str, np.ndarray]] | None = None
         self._next = self._called = self._model_seen = 0.0
         self._look()
@@ -94,11 +84,7 @@ class Watch(Source):
         return Session.from_batch(self.batch)
 
     def tick(self, now: float | None = None) -> bool:
-        """Moves the newest copy into `batch`.
-
-        Returns:
-            Whether there was a new copy.
-        """
+        """Moves the newest copy into `batch`, and returns whether there was a new one."""
         now = time.perf_counter() if now is None else now
         if self._latest is None and now - self._called > IDLE and now >= self._next:
             self._look()
@@ -125,16 +111,13 @@ class Watch(Source):
     def _look(self) -> None:
         """Copies rows in the page's thread while no call runs, or keeps the best of several attempts."""
         self._next = time.perf_counter() + 1.0 / self.rate
+        seen = lambda: (self.source.is_busy, self.source.rows["time"].tobytes())  # noqa: E731
         for _ in range(TRIES):
-            before = self.source.is_busy, self._time()
-            copied = self._copied()
-            if before == (self.source.is_busy, self._time()) and not before[0]:
+            before, copied = seen(), self._copied()
+            if before == seen() and not before[0]:
                 self._latest = copied
                 return
             time.sleep(1e-3)
-
-    def _time(self) -> bytes:
-        return self.source.rows["time"].tobytes()
 
     def _copied(self) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
         """Returns the copied worlds, None for all, and their rows."""

@@ -10,22 +10,22 @@ from __future__ import annotations
 import _thread
 import contextlib
 import queue
+import time
 from collections.abc import Callable
 from typing import Any
 
 from featherlane.errors import CallError
 
 CLOSED = "the page is closed"
+KEY = "featherlane"  # a key in the browser's storage; a read of it is answered after all earlier messages
+SECONDS = 1.0  # longest wait for all browsers together; slower ones may log errors
 
 
 class Worker:
-    """A thread that runs jobs in order, until `end`.
-
-    Attributes:
-        turn: runs in the thread before it waits for jobs; returns the longest wait [s], None for no limit.
-    """
+    """A thread that runs jobs in order, until `end`."""
 
     def __init__(self):
+        # runs before the thread waits for jobs; returns the longest wait [s], None for no limit
         self.turn: Callable[[], float | None] = lambda: None
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue]] = queue.SimpleQueue()
         self._ended = False
@@ -36,16 +36,12 @@ class Worker:
         self._jobs.put((job, queue.SimpleQueue()))
 
     def ask(self, job: Callable[[], Any], timeout: float | None = None) -> Any:
-        """Runs a job after all waiting ones, and returns its result.
+        """Runs a job after all waiting ones, and returns its result or raises its exception.
 
         If the caller is interrupted, the job runs to its end.
 
-        Args:
-            timeout: longest wait [s].
-
         Raises:
-            RuntimeError: the worker has ended, or is busy for longer than the timeout.
-            BaseException: the exception that the job raised.
+            RuntimeError: the worker has ended, or is busy for longer than the timeout [s].
         """
         if _thread.get_ident() == self._ident:
             return job()
@@ -101,3 +97,17 @@ class Worker:
             answer.put((job(), None))
         except BaseException as error:
             answer.put((None, error))
+
+
+def wait_for_browsers(server) -> None:
+    """Waits until the browsers have applied all sent updates; not for use on the server's event loop.
+
+    The page applies the updates of a frame after its removals, and logs an update of a removed control as an error.
+    """
+    end = time.monotonic() + SECONDS
+    server.flush()
+    for client in list(server.get_clients().values()):
+        try:
+            client.local_storage.get_item(KEY, timeout=max(end - time.monotonic(), 0.0))
+        except (RuntimeError, TimeoutError):  # the browser left, blocks its storage, or is slow
+            continue

@@ -90,7 +90,9 @@ def approach(m1, d1, longest):
 
     The objective is half of |gap|^2, gap = point2 - point1.  Its gradient is projected on the tangents of the surfaces:
     slope1 = (gap . n1) n1 - gap,  slope2 = gap - (gap . n2) n2.  The step is -factor slope.  The factor is that of
-    Barzilai and Borwein, |step|^2 / (step . change of slope), if the curvature along the step is positive.
+    Barzilai and Borwein, |step|^2 / (step . change of slope), if the curvature along the step is positive, else that of
+    the step before.  If the first shape is a primitive shape with an exact field, its point is instead computed from
+    point2, as the nearest one, and slope1 is 0.
 
     longest: maximum length of the first step [m].
 

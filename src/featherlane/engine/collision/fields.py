@@ -14,7 +14,8 @@ _scratch = Declare("collision", "scratch")
 _report = Declare("collision", "report")
 _slot = Declare("collision", "slot")
 _recall = Declare("collision", "room", record="recall")
-_address = Declare("", "address")
+_pointer = Declare("", "pointer")
+_recall_pointer = Declare("", "pointer", record="recall")
 _recall_scratch = Declare("collision", "scratch", record="recall")
 _narrow = Declare("collision", "scratch", record="narrow")
 _shape = Declare("collision", "scratch", record="shapes")
@@ -126,8 +127,8 @@ FIELDS = (
     size("nproof", "number of overlapping pairs with a cached proof of their depth"),
     size("nmemory", "numbers per world of the pair cache and its counters"),
     _recall.scalar("memory", "nlane nmemory", "1", "pair cache of each world, if no batch keeps it"),
-    _address.long("recall_address", "nlane", "1", "address of the pair cache of each world; 0: none"),
-    _recall_scratch.long("pair", "2", "1", "address of the current pair's entry, 0: none; address of the cache"),
+    _pointer.long("recall_address", "nlane", "1", "address of the pair cache of each world; 0: none"),
+    _recall_pointer.long("pair", "2", "1", "address of the current pair's entry, 0: none; address of the cache"),
     _recall_scratch.long("key", "1", "1", "key of the current pair in the cache"),
     # scratch memory of the branching narrow phase: one world and one pair of shapes, in float64
     _narrow.real("near", "1", "1", "1: the pair is near in this world"),

@@ -190,7 +190,10 @@ def reference_and_impedance(m, pair_id, geom1, geom2):
 
 @kernel
 def friction_solref(m, pair_id):
-    """Returns solref of the friction rows: that of the options or the explicit pair; else zeros: as the normal row."""
+    """Returns solref of the friction rows: that of the options, the explicit pair, or zeros.
+
+    Zeros mean that no solref is specified (`friction_reference`).
+    """
     ref = Solref(0.0, 0.0)
     if overridden(m):
         ref = m.opt_o_solref[0]

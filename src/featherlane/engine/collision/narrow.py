@@ -39,8 +39,9 @@ SINGLE, DOUBLE = 2.0**-23, 2.0**-30
 
 @kernel
 def pose_slack(m, d, geom1, geom2, lane):
-    """Returns the overlap of a hull and a polytope core that rounding of their poses may cause [m]; else 0.
+    """Returns the overlap of two shapes that rounding of their poses may cause [m].
 
+    It is 0 unless geom2 is a mesh, and geom1 a mesh or another shape whose core is a polytope: sphere, capsule or box.
     Flanges of adjacent links lie in one plane.  Rounding would decide whether they touch, and friction between them
     would brake the joint: the base and the shoulder of a UR5e overlap by 1e-11 m.
     """

@@ -226,9 +226,11 @@ def slot_dim(m, d, slot, dim):
 # ---- parameters -----------------------------------------------------------------------------------------------
 @kernel
 def set_slot_parameters(m, d, candidate, pair_id, geom1, geom2, first):
-    """Sets the parameters of the pair's slots, from `first` on: geoms, bodies, friction, solref, solimp, margin.
+    """Sets the parameters of the pair's slots, from `first` on.
 
-    Values of worlds without the contact are zero.  con_carrier has the bodies of the two geoms.
+    They are the fields con_cand, con_geom, con_carrier (bodies of the two geoms), con_pair, con_includemargin,
+    con_adhesion, con_dim, con_friction, con_solimp, con_solref and con_solreffriction.  Those that worlds do not share
+    are zero in worlds without the contact.
     pair_id, geom1, geom2: the explicit pair or -1, and the two geoms.
     candidate: candidate index of the pair, stored in con_cand; with a crowd it is arbitrary (`near_pair`).
     Writes also ncon, the number of contacts of each world.

@@ -19,7 +19,7 @@ from pathlib import Path
 from featherlane.engine.lanes import cache, processor
 from featherlane.engine.lanes.cores import cores
 from featherlane.engine.lanes.kernel import Stage, variant
-from featherlane.engine.lanes.link import link
+from featherlane.engine.lanes.link import SUFFIXES, link
 from featherlane.engine.lanes.runtime import LAYOUT_SYMBOL, KernelError, Library
 
 VARIANTS = (("f64", 8), ("f32", 16), ("f64", 1))  # all (precision, width) that are compiled ahead of time
@@ -113,6 +113,38 @@ def link_stages(library: Library, stages: Iterable[Stage], variants, level: str,
                 )
             Path(path).write_bytes(code)
         link(objects, str(out), {LAYOUT_SYMBOL: library.layout_hash()}, processor.split_target(level)[1])
+
+
+def shared_object(library: Library, stages: Iterable[Stage], form: tuple[str, int], level: str) -> bytes:
+    """Returns a shared object with stages and all that they call: the prebuilt one of a CPU level, or one linked now.
+
+    Args:
+        form: (`f64` or `f32`, worlds in a tile).
+        level: a CPU level, as in `processor.target_name`.
+
+    Raises:
+        KernelError: the stages have to be compiled, but the compiler is not installed.
+        RuntimeError: see `link`.
+    """
+    found = library.prebuilt_object(level)
+    if found is not None:
+        return found
+    needed = {s.name: s for stage in stages for s in library.required(stage)}
+    try:  # one after the other: a new process would run the main module of a script again
+        codes = {name: library.object_code(s, *variant(s, *form), cpu=level) for name, s in needed.items()}
+    except ImportError as error:
+        raise KernelError(
+            f"kernels for {level} have to be compiled, because this installation lacks them. "
+            "Install the compiler with: pip install 'featherlane[jit]'"
+        ) from error
+    place = processor.split_target(level)[1]
+    with tempfile.TemporaryDirectory() as folder:
+        objects = [Path(folder, f"{name}.o") for name in codes]
+        for path, code in zip(objects, codes.values(), strict=True):
+            path.write_bytes(code)
+        out = Path(folder, f"kernels{SUFFIXES[place[0]]}")
+        link(map(str, objects), str(out), {LAYOUT_SYMBOL: library.layout_hash()}, place)
+        return out.read_bytes()
 
 
 def _package(stage: Stage) -> str:

@@ -81,11 +81,29 @@ def link(objects: Iterable[str], out: str, symbols: dict[str, str], place: tuple
     source = "".join(f'const char {k}[] = "{v}";\n' for k, v in symbols.items())
     names = [] if os.environ.get("FEATHERLANE_SYMBOLS") == "1" else NAMELESS[place[0]]
     command = [*linker(place), *FLAGS[place[0]].split(), *names, "-o", out, *objects, "-x", "c", "-", *LIBRARIES]
+    _run(command, source.encode(), "the kernels")
+
+
+def link_loader(source: Path, out: Path, place: tuple[str, str] | None = None) -> None:
+    """Compiles the C library that reads frozen worlds, which needs only libc.
+
+    Args:
+        source: its file of C code.
+        out: path of the shared object.
+        place: (system, architecture); None: this machine's.
+
+    Raises:
+        RuntimeError: the compiler is missing or fails; its message is quoted.
+    """
+    command = [*linker(place or host()), "-std=c99", "-O2", "-shared", "-fPIC", "-o", str(out), str(source), "-ldl"]
+    _run(command, b"", "the loader of frozen worlds")
+
+
+def _run(command: list[str], source: bytes, what: str) -> None:
+    """Runs a C compiler with some code as its input."""
     try:
-        subprocess.run(command, input=source.encode(), check=True, capture_output=True)
+        subprocess.run(command, input=source, check=True, capture_output=True)
     except OSError as e:
-        raise CallError(
-            f"linking kernels requires {command[0]}, which was not found; set CC to another compiler"
-        ) from e
+        raise CallError(f"linking {what} requires {command[0]}, which was not found; set CC to another compiler") from e
     except subprocess.CalledProcessError as e:
-        raise CallError(f"{command[0]} could not link the kernels: {e.stderr.decode()[-2000:]}") from e
+        raise CallError(f"{command[0]} could not link {what}: {e.stderr.decode()[-2000:]}") from e

@@ -230,7 +230,7 @@ def _asin_parts(x):
 def asin(x):
     """Returns the arc sine, within 1.5 ulp; NaN outside [-1, 1]: clip an argument that rounding may take past 1.
 
-    arcsin b = pi/2 - 2 arcsin sqrt((1 - b) / 2) for b > 1/2; with a + t of `_asin_parts` and pi/2 = HALF_PI_1 +
+    For |x| > 1/2, arcsin |x| = pi/2 - 2 arcsin sqrt((1 - |x|) / 2).  With a + t of `_asin_parts` and pi/2 = HALF_PI_1 +
     HALF_PI_REST, this is summed as HALF_PI_1 - (2 a + (2 t - HALF_PI_REST)).
     """
     inner, a, t = _asin_parts(x)

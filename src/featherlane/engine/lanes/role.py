@@ -50,5 +50,6 @@ ROLES = {
     "table": Role("large array; a separate count, which is reset, defines its valid part", reset=False),
     "room": Role("large scratch memory, invalid between passes: no reset, no copy", reset=False, copied=False),
     "address": Role("address of a compiled function, valid in this process only", reset=False, copied=False),
+    "pointer": Role("address within the memory of a record, valid in this process only", reset=False, copied=False),
 }
 NONE = Role("a size, or a field of another record", reset=False, copied=False)

@@ -156,6 +156,14 @@ class Library:
             return None, f"{path.name} was built for other record layouts"
         return so, None
 
+    def prebuilt_object(self, level: str) -> bytes | None:
+        """Returns the prebuilt object of a CPU level, if the installation has one with these layouts and kernels."""
+        path = PREBUILT / f"{level}{SUFFIX}"
+        if mode() in ("jit", "checked") or choice.is_extended() or not path.exists():
+            return None
+        content = path.read_bytes()
+        return content if self.layout_hash().encode() in content else None
+
     def _prebuilt_function(self, stage, base, width):
         so, why = self._prebuilt
         name = symbol(stage, base, width, False)

@@ -41,8 +41,10 @@ DIGIT_BITS = 10  # bits of a digit of `sort_digits`
 def sort_digits(keys, buffer, count, n, low, high):
     """Sorts the first n keys by their bits low .. high - 1, ascending; the sort is stable.
 
-    `buffer` has n entries, `count` has 2^DIGIT_BITS.  Each pass sorts by one digit of DIGIT_BITS bits.
-    Source: D. Knuth, The Art of Computer Programming, vol. 3, sec. 5.2.5 (radix list sort, from the lowest digit on).
+    `buffer` has n entries, `count` has 2^DIGIT_BITS.  Each pass sorts by one digit of DIGIT_BITS bits; the last digit
+    may contain bits from `high` on.
+    Source: D. Knuth, The Art of Computer Programming, vol. 3, sec. 5.2.5 (radix sort by distribution counting, from
+        the lowest digit on).
     """
     for shift in range(low, high, DIGIT_BITS):
         for digit in range(1 << DIGIT_BITS):

@@ -88,7 +88,8 @@ def prepare_solver(m, d):
     """Prepares what the solver reads: the Hessian's factorization, M and its factor, the blocks of the dual problem."""
     if reads_hessian(m):
         select_factorization(m, d)
-    # M, if it is read and the step has not computed it (needs_inertia).  starts_from_inertia: the Hessian reads it
+    # M is read by the solver, the blocks or the Hessian (starts_from_inertia), and the step has not computed it
+    # (needs_inertia)
     if not needs_inertia(m, d) and (reads_inertia(m) or uses_blocks(m) or starts_from_inertia(m, d)):
         crb(m, d)
     # with want_all the step has factored M; under `discrete` the solver uses the metric's factor

@@ -7,6 +7,7 @@ Source: robosuite 1.5.2, environments/manipulation/*.py, `reward` and `_check_su
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -40,7 +41,7 @@ def near(distances: np.ndarray, rate: float = 10.0) -> np.ndarray:
     return 1.0 - np.tanh(rate * distances)
 
 
-class Goal:
+class Goal(ABC):
     """What a task observes, rewards and requires.
 
     Args:
@@ -67,9 +68,9 @@ class Goal:
             self.grippers = [[env.robots[0].eef_site_id[arm]] for arm in ("right", "left")]
         self.read(env, contacts)
 
+    @abstractmethod
     def read(self, env: Any, contacts: Contacts) -> None:
         """Reads ids and constants."""
-        raise NotImplementedError
 
     def fingers(self, env: Any, contacts: Contacts, geoms: Sequence[str]) -> list[list[int]]:
         """Returns the columns of the fingers of the first robot with geoms; none if only shaped rewards need them.
@@ -78,13 +79,13 @@ class Goal:
         """
         return contacts.pads(env.robots[0].gripper, geoms) if self.shaping else []
 
+    @abstractmethod
     def observables(self, env: Any) -> dict[str, Observable]:
         """Returns the observables of the objects by name."""
-        raise NotImplementedError
 
+    @abstractmethod
     def __call__(self, worlds: Any, touch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the rewards before scaling, (n,), and the successes, (n,) bool."""
-        raise NotImplementedError
 
 
 class Lift(Goal):
@@ -184,14 +185,16 @@ class Placed(Goal):
         """Returns the number of the object that is used, (n, 1)."""
         return self.used[:, None]
 
+    @abstractmethod
     def places(self, worlds: Any, pos: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns of objects at pos (n, k, 3) whether they are at their places, and over them, (n, k), and the
-        horizontal distances (n, k) [m]."""
-        raise NotImplementedError
+        """Returns whether objects at pos (n, k, 3) are at their places, whether over them, and how far apart (n, k).
 
+        The last is the horizontal distance [m].
+        """
+
+    @abstractmethod
     def targets(self, worlds: Any) -> tuple[np.ndarray, float | np.ndarray]:
         """Returns the points that the gripper reaches for, (n, k, 3), and the height to lift objects to, (n, 1)."""
-        raise NotImplementedError
 
     def __call__(self, worlds: Any, touch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         pos = worlds.xpos[:, self.bodies]

@@ -33,23 +33,9 @@ class Dof(NamedTuple):
     entries: tuple[int, ...]
 
 
-class ChainKernels(NamedTuple):
-    """Kernels of a chain of dofs.
-
-    Attributes:
-        store_inertia: (d, p): stores the lower triangle of M in p.inertia.
-        compensation: (d, a): the force of dof a that balances Coriolis, centrifugal and gravity forces.
-        drive: (d, a, tau): sets the control of dof a.
-    """
-
-    store_inertia: Kernel
-    compensation: Kernel
-    drive: Kernel
-
-
 @functools.cache
-def chain_kernels(chain: tuple[Dof, ...]) -> ChainKernels:
-    """Returns the kernels of a chain."""
+def chain_kernels(chain: tuple[Dof, ...]) -> tuple[Kernel, Kernel, Kernel]:
+    """Returns the kernels store_inertia(d, p), compensation(d, a) and drive(d, a, tau) of a chain."""
     n, entries = len(chain), tuple(c.entries for c in chain)
     dofs, actuators, torques = (tuple(getattr(c, name) for c in chain) for name in ("dof", "actuator", "torque"))
 
@@ -70,7 +56,7 @@ def chain_kernels(chain: tuple[Dof, ...]) -> ChainKernels:
         """Sets the control that exerts the force tau."""
         d.ctrl[actuators[a]] = tau / torques[a]
 
-    return ChainKernels(store_inertia, compensation, drive)
+    return store_inertia, compensation, drive
 
 
 @kernel

@@ -3,8 +3,8 @@
     tau = J^T (Lambda F - Lambda_full J a) + M a + c,   Lambda = (J M^-1 J^T)^-1
     F = K (x_target - x) - D v,   a = k (posture - q) - 2 sqrt(k) qvel
 
-J (6, n) and M (n, n) are the Jacobian of the site and the inertia matrix for the n controlled dofs.  v is the velocity of
-the site, minus that of the base.  c compensates Coriolis, centrifugal and gravity forces.  `a` is the acceleration
+J (6, n) and M (n, n) are the Jacobian of the site and the inertia matrix for the n controlled dofs.  v is the velocity
+of the site, minus that of the base.  c compensates Coriolis, centrifugal and gravity forces.  `a` is the acceleration
 towards a posture; its effect on the site is removed.
 Source: Khatib, A unified approach for motion and force control of robot manipulators: the operational space formulation
     (1987), eqs. (15), (50); the posture term: sec. VII.
@@ -38,6 +38,7 @@ MOST_SHIFT, MOST_TURN = 0.05, 0.5  # [m, rad] of an action, those of robosuite
 SINGULAR = 1e-9  # of the largest diagonal entry of J M^-1 J^T: smaller pivots are directions without motion
 
 
+# entries of matrices for `packed_factor`: p is the record of the controller; s and diagonal are not used
 @kernel
 def _inertia(p, s, i, j, diagonal):
     """Returns M_ij."""
@@ -116,8 +117,11 @@ def operational_space(
 
     @kernel
     def chain_matrices(d, p):
-        """Stores J by columns, and the lower triangle of M."""
-        lever = d.site_xpos[site] - d.subtree_com[root]
+        """Stores J in p.jac, column by column, and the lower triangle of M in p.inertia; a, b: controlled dofs.
+
+        The column of dof a is the site's velocity for a unit velocity of the dof: linear, then angular, world axes.
+        """
+        lever = d.site_xpos[site] - d.subtree_com[root]  # cdof is about the com of the tree
         for a in unrolled(range(n)):
             axis = d.cdof[dofs[a]]
             p.jac[rows * a : rows * a + 3] = axis.linear + cross(axis.angular, lever)
@@ -154,7 +158,10 @@ def operational_space(
 
     @kernel
     def site_force(d, p):
-        """Stores F."""
+        """Stores p.force = F = K (x_target - x) - D v, a spring and a damper at a site of unit inertia.
+
+        v is the velocity of the site, relative to the base if there is one.
+        """
         motion = d.cvel[body]
         v, w = motion.linear + cross(motion.angular, d.site_xpos[site] - d.subtree_com[root]), motion.angular
         if base_body >= 0:
@@ -179,34 +186,40 @@ def operational_space(
 
     @kernel
     def posture_force(d, p):
-        """Stores a, and M a in p.tau."""
-        k = p.posture_stiffness[0]
+        """Stores p.acceleration = k (posture - q) - 2 sqrt(k) qvel, critically damped, and p.tau = M p.acceleration."""
+        stiffness = p.posture_stiffness[0]
         for a in unrolled(range(n)):
             error = p.posture[a] - d.qpos[coordinates[a]]
-            p.acceleration[a] = k * error - 2.0 * sqrt(k) * d.qvel[dofs[a]]
+            p.acceleration[a] = stiffness * error - 2.0 * sqrt(stiffness) * d.qvel[dofs[a]]
         for a in unrolled(range(n)):
             p.tau[a] = times_inertia(p, p.acceleration, a, n)
 
     @kernel
     def mobility(p):
-        """Stores the lower triangle of J M^-1 J^T; returns its largest diagonal entry."""
+        """Stores the lower triangle of J M^-1 J^T in p.mobility; returns its largest diagonal entry.
+
+        Replaces M in p.inertia by its factor.
+        """
         _factor_inertia(p, p, p.inertia, n, 0.0)
         largest = 0.0
         for k in range(rows):
             for a in range(n):
                 p.column[a] = p.jac[rows * a + k]
-            solve_packed(p.inertia, n, p.column)
+            solve_packed(p.inertia, n, p.column)  # column = M^-1 J_k^T
             for i in range(k, rows):
-                x = 0.0
+                entry = 0.0
                 for a in range(n):
-                    x = fma(p.jac[rows * a + i], p.column[a], x)
-                p.mobility[triangle_index(i, k)] = x
+                    entry = fma(p.jac[rows * a + i], p.column[a], entry)
+                p.mobility[triangle_index(i, k)] = entry
             largest = fmax(largest, p.mobility[triangle_index(k, k)])
         return largest
 
     @kernel
     def control(m, d, p):
-        """Sets the controls of the arm."""
+        """Sets the controls of the arm: tau = J^T (Lambda F - Lambda_full J a) + M a + c, over the motors' gears.
+
+        With `decoupled`, Lambda has no coupling of position and orientation; Lambda_full always has.
+        """
         if any_(p.update[0] > 0.0):
             update_position(d, p)
         if rows == 6:  # noqa: SIM102  `and` would compile the second condition, too
@@ -218,17 +231,17 @@ def operational_space(
         site_force(d, p)
         posture_force(d, p)
         least = SINGULAR * mobility(p)
-        # the acceleration of the site by the posture's, which Lambda turns into a force
+        # p.null = J a, the acceleration of the site due to the posture's; then Lambda_full J a, the force
         for k in range(rows):
-            x = 0.0
+            site_acceleration = 0.0
             for a in range(n):
-                x = fma(p.jac[rows * a + k], p.acceleration[a], x)
-            p.null[k] = x
-        _factor_mobility(p, p, p.factor, rows, least)
+                site_acceleration = fma(p.jac[rows * a + k], p.acceleration[a], site_acceleration)
+            p.null[k] = site_acceleration
+        _factor_mobility(p, p, p.factor, rows, least)  # of J M^-1 J^T; the second argument is not used
         solve_packed(p.factor, rows, p.null)
         if decoupled:
             _factor_decoupled(p, p, p.factor, rows, least)
-        solve_packed(p.factor, rows, p.force)
+        solve_packed(p.factor, rows, p.force)  # Lambda F
         for a in unrolled(range(n)):
             tau = p.tau[a] + compensation(d, a)
             for k in range(rows):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
-from featherlane.apps.viewer.inspection import KINDS, lines, moved_joints, names
+from featherlane import Data
+from featherlane.apps.viewer.inspection import KINDS, at_body, lines, names
 from featherlane.apps.viewer.markup import Prose
 from featherlane.apps.viewer.panel.controls import Controls, change
+from featherlane.apps.viewer.quantities import world_data
 
 NONE = "none"
 INTERVAL = 0.25  # time between two updates of the values [s]
@@ -23,63 +23,48 @@ class Inspector:
         self._due, self._followed = 0.0, self.page.picked
         kinds = (NONE, *(kind for kind in KINDS if kind == "contact" or controls.model.names(kind)))
         with controls.folder("Inspect", True):
-            hint = "Click a body to inspect its first element of this kind"
-            self._kind = gui.add_dropdown("Kind", kinds, initial_value=NONE, hint=hint)
-            self._element = gui.add_dropdown("Element", (NONE,), initial_value=NONE)
+            hint = "Click a body to inspect its first element of this kind, or a drawn contact"
+            self._kind = controls.dropdown("inspected kind", "Kind", kinds, NONE, lambda _: self._follow(), hint)
+            self._element = controls.dropdown("inspected", "Element", (NONE,), NONE, lambda _: self._show(self._data()))
             self._text = Prose(gui)
-        controls.on("inspected kind", self._kind, lambda _: self._follow())
-        controls.on("inspected", self._element, lambda _: self._show())
         controls.shows(self._look)
 
     def refresh(self) -> None:
         """Updates the values, several times a second."""
         if self._kind.value != NONE and time.perf_counter() >= self._due:
-            self._show()
+            self._show(self._data())
+
+    def choose(self, kind: str, element: int | None = None) -> None:
+        """Selects an element; None for the first one of the kind at the selected body."""
+        self._followed, self._kind.value, data = self.page.picked, kind, self._data()
+        change(self._element, "options", names(data, kind) or (NONE,))
+        found = at_body(data, kind, self.controls.body()) if element is None else [element]
+        if len(found):
+            self._element.value = self._element.options[int(found[0])]
+        self._show(data)
+
+    def _data(self) -> Data:
+        return world_data(*self.page.source.locate(self.controls.world()))
 
     def _look(self) -> None:
         """Follows a new selection by the mouse."""
         if self.page.picked != self._followed:
-            self._followed = self.page.picked
-            if self._kind.value == NONE:
-                self._kind.value = "body"
-            self._follow()
+            self.choose("body" if self._kind.value == NONE else self._kind.value)
 
     def _follow(self) -> None:
-        """Selects the first element of the kind at the selected body."""
+        """Selects an element of a kind that a visitor has chosen."""
         if self._kind.value != NONE:
-            self._list()
-            found = self._of_body(self._kind.value, self.controls.body())
-            if len(found):
-                self._element.value = self._element.options[int(found[0])]
-        self._show()
-
-    def _of_body(self, kind: str, body: int) -> np.ndarray:
-        """Returns the elements of a kind that belong to a body."""
-        model, (batch, row) = self.controls.model, self.page.source.locate(self.controls.world())
-        owners = {
-            "body": lambda: np.arange(model.nbody),
-            "joint": lambda: model.jnt_bodyid,
-            "geom": lambda: model.geom_bodyid,
-            "actuator": lambda: np.where((j := moved_joints(model)) >= 0, model.jnt_bodyid[j], -1),
-            "tendon": lambda: np.zeros(0),
-            "contact": lambda: model.geom_bodyid[batch.get_data(row).contact.geom].reshape(-1, 2),
-        }[kind]()
-        return np.flatnonzero((owners == body).reshape(len(owners), -1).any(1))
-
-    def _list(self) -> None:
-        """Lists the elements of the kind."""
-        batch, row = self.page.source.locate(self.controls.world())
-        change(self._element, "options", names(batch, row, self._kind.value) or (NONE,))
-
-    def _show(self) -> None:
-        self._due = time.perf_counter() + INTERVAL
-        kind, found = self._kind.value, []
-        if kind == NONE:
+            self.choose(self._kind.value)
+        else:
             change(self._element, "options", (NONE,))
-        elif kind == "contact":
-            self._list()
+            self._text.show("")
+
+    def _show(self, data: Data) -> None:
+        self._due, kind = time.perf_counter() + INTERVAL, self._kind.value
+        if kind == "contact":  # contacts open and close
+            change(self._element, "options", names(data, kind) or (NONE,))
+        found = []
         if self._element.value != NONE:
-            batch, row = self.page.source.locate(self.controls.world())
-            found = lines(batch, row, kind, self._element.options.index(self._element.value))
+            found = lines(data, kind, self._element.options.index(self._element.value))
         rows = "".join(VALUE if label else FINDING for label, _ in found)
         self._text.show(f"<table>{rows}</table>" * bool(rows), *(text for line in found for text in line))

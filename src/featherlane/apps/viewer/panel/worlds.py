@@ -16,11 +16,7 @@ NAMED = 12  # most bad worlds that are listed
 
 
 class DrawnWorlds:
-    """The folder of worlds.
-
-    Attributes:
-        bad: the paragraph that lists bad worlds.
-    """
+    """The folder of worlds."""
 
     def __init__(self, controls: Controls):
         self.controls, self.page, self.source = controls, controls.page, controls.source
@@ -28,8 +24,8 @@ class DrawnWorlds:
         names = self.source.choices
         with controls.folder("Worlds", n > 1 or bool(names)):
             if names:
-                box = gui.add_dropdown("Model", names, initial_value=names[self.source.choice])
-                controls.on("model", box, lambda name: page.switch(self.source.choose(names.index(name))))
+                choose = lambda name: page.switch(self.source.choose(names.index(name)))  # noqa: E731
+                controls.dropdown("model", "Model", names, names[self.source.choice], choose)
             if n > 1:
                 slider = gui.add_slider("Drawn", 1, n, 1, min(n, len(page.worlds)), hint="Number of displayed worlds")
                 drawn = controls.on("drawn", slider, lambda value: page.draw_first(int(value)))
@@ -39,7 +35,7 @@ class DrawnWorlds:
                 picked = gui.add_number("Picked", controls.world(), min=0, max=n - 1, step=1)
                 controls.on("picked", picked, lambda value: page.pick(int(value), controls.body()))
                 controls.follows(picked, controls.world)
-            self.bad = Prose(gui)
+            self.bad = Prose(gui)  # lists bad worlds
             if isinstance(self.source, Session):
                 with controls.folder("Failed worlds"):
                     controls.handles["incident"] = gui.add_dropdown("World", ("none",), initial_value="none")
@@ -84,18 +80,11 @@ class DrawnWorlds:
         frames, failure = incident.replay()
         self.page.enter(Playback(incident.model, frames, f"world {incident.world}"))
         causes = ", ".join(failure.causes)
-        self.page.notify(f"The step after the last frame failed ({causes}).", "Last second before the failure")
+        self.page.notify(f"The step after the last frame failed ({causes}).", "Last second before the failure", "blue")
 
     def _save_incident(self) -> None:
         incident = self._incident()
-        _, failure = incident.replay()
-        name = f"failure-{incident.world}.npz"
-        self.controls.server.send_file_download(name, _failure_bytes(failure, name), save_immediately=True)
-
-
-def _failure_bytes(failure, name: str) -> bytes:
-    """Returns a failure as the content of the file that `Failure.save` writes."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        failure.save(path)
-        return path.read_bytes()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"failure-{incident.world}.npz"
+            incident.replay()[1].save(path)
+            self.controls.server.send_file_download(path.name, path.read_bytes(), save_immediately=True)

@@ -44,9 +44,10 @@ FEW_MOVABLE = 8  # if fewer than one in 8 geoms can move, each of them searches 
 # ---- keys ----------------------------------------------------------------------------------------------------
 @kernel
 def pair_key(m, pair_id, geom1, geom2):
-    """Returns the sort key of a pair of geoms, which are ordered by type: first by bodies, then explicit pairs first.
+    """Returns the sort key of a pair of geoms.
 
-    pair_id: index of the explicit pair, or -1.
+    Keys ascend by the numbers of the bodies.  Of two bodies, explicit pairs come first, then pairs of geoms by number.
+    geom1, geom2: ordered by type.   pair_id: index of the explicit pair, or -1.
     """
     body1, body2 = m.geom_bodyid[geom1], m.geom_bodyid[geom2]
     # the key has the lower body first; if pairs are not sorted by type, the geom of this body is geom1

@@ -82,8 +82,7 @@ def face_of_least_key(d1, nface):
         lane_row = where(lower, 1.0 * row, lane_row)
     # row 0: the least key of each lane; row 1: the row where it is
     least_keys[0], least_keys[1] = lane_least, lane_row
-    # selects, not branches: which lane is lower cannot be predicted
-    # the face is a value here, because `where` selects it
+    # `where` selects the face, therefore a real value; a branch would be slow, because the lower lane is unpredictable
     face = 8.0 * d1.epa.least[1, 0]
     key = d1.epa.least[0, 0]
     for lane in unrolled(range(1, 8)):
@@ -223,19 +222,30 @@ def settle_on_best(m1, d1, normal):
 def grow_polytope(m1, d1, steps, max_below):
     """Grows a polytope, by support points, until its nearest face is on the surface of the difference of the cores.
 
-    A lower and an upper bound that agree may come from two faces.  If the origin is near both planes, their normals can
-    differ by the square root of the gap, and the face of the lower bound may be inside the difference.  A facet is
-    determined by the corners of a face, so a search of two polytopes (`EXACT`) continues until both bounds of one face
-    agree: this face is on the surface.
+    Each step tests the nearest face: its plane is a lower bound of the depth, its support point an upper bound.  A face
+    whose two bounds agree, up to the gap, is on the surface.  The best face is the one of the least upper bound; for
+    two polytopes (`EXACT`), a face on the surface also replaces a best face that is not on it.  The search ends in
+    these cases:
+
+    - The lower bound of the nearest face agrees with the upper bound of the best face.  For two polytopes, the best
+      face must also be on the surface.  epa.closed is 1.
+    - No face is left, or a bound is NaN.  epa.closed is 1 if there is a best face and, for two polytopes, it is on the
+      surface; else 0.
+    - `steps` support points were used, or too many faces are below the upper bound (max_below).  epa.closed is 0.
+
+    The condition of two polytopes is necessary because both bounds may come from different faces.  If the origin is
+    near both planes, their normals can differ by the square root of the gap, and one face may be inside the difference.
+    A facet is determined by the corners of one face, which must therefore be on the surface.
 
     Args:
         steps: maximum number of support points.
         max_below: after LOOSE steps, the search gives up if more faces than this are below the upper bound of the
             depth.  With FACES it never does.
 
-    Reads:  shapes.*, convex.mat, convex.pos; epa.gap, epa.size; the polytope: epa.count, epa.point, epa.corner, ...
+    Reads:  shapes.*, convex.mat, convex.pos; epa.gap, epa.size; the polytope: epa.count, epa.point, epa.corner,
+            epa.normal, epa.offset, epa.key, epa.neighbour, epa.mark.
     Writes: convex.dist, minus the depth [m]; convex.normal (3,), in the frame of the first shape; epa.best;
-            epa.closed, whether the bounds agree; the polytope.
+            epa.closed, whether the bounds agree; the polytope, with epa.first and epa.vertex of new vertices.
     Scratch: epa.*, support.*.
     """
     size = d1.epa.size[0]

@@ -58,11 +58,11 @@ MOST_EDGE_PAIRS = 256  # maximum number of pairs of edges of two faces that are 
 
 @kernel
 def is_decided(d1, dist, error):
-    """Returns whether an error of the depth cannot change whether the shapes have a contact, or whether they overlap.
+    """Returns whether contact and overlap of the shapes are certain despite the error of a face that is not flat.
 
-    That is, whether the distances of the cores from dist to dist + error are all above or all at most the contact's
-    limit, and likewise for the sum of the radii.  If not, the facet of a face is rejected because of the face's error,
-    and a triangle decides.
+    The plane of a face is at its highest corner, so the distance of the cores (negative: penetration) is at least dist
+    and at most dist + error.  Contact is certain, or its absence, if both ends are on one side of the contact's limit;
+    overlap likewise with the sum of the radii.  If this returns 0, a triangle of the face decides.
     """
     limit = core_limit(d1)
     touch = core_radius(d1, side=0) + core_radius(d1, side=1)
@@ -146,7 +146,8 @@ def measure_crossing(m1, d1, size):
     """Measures the facet of an edge of each core, whose difference is the parallelogram p + s edge1 - t edge2.
 
     With normal = edge1 x edge2, the foot has s = -normal . (p x edge2) / |normal|^2 and t = -normal . (p x edge1) /
-    |normal|^2.  Its distance from the border is |normal| min(s, 1 - s) / |edge2|, and with t over |edge1|.
+    |normal|^2.  Its distance from the border is the smaller one of |normal| min(s, 1 - s) / |edge2| and
+    |normal| min(t, 1 - t) / |edge1|.
     """
     vertex1, vertex2 = d1.facet.vertex[0, 0], d1.facet.vertex[1, 0]
     p = vertex_difference(m1, d1, vertex1, vertex2)
@@ -285,8 +286,14 @@ def clip_interval(height0, height1, lo, hi):
 def measure_edge(m1, d1, side, size):
     """Measures the facet of a face of one core, that of `side`, and a parallel edge of the other over it.
 
-    depth = offset - the lower end's height along the face's normal.  The first core's deepest point is the middle of
-    the edge's part over the face, or if the face is the first core's, the projection of this middle on the face.
+    depth = offset - the lower end's height along the face's normal.  The deepest point of the first core is the middle
+    of the edge's part over the face, if the edge is the first core's, else the projection of this middle on the face.
+    The facet contains the face less that middle, which is at least `clearance` from the face's border: so is the foot.
+    The facet is rejected in these cases:
+
+    - The edge is not parallel to the face.
+    - No part of the edge is over the face and farther than `clearance` from its border (`interval_over_face`).
+    - The error of the face and the edge matters (not `is_decided`).
     """
     normal, offset = plane_of_face(m1, d1, side)
     other = 1 - side
@@ -380,8 +387,13 @@ def measure_faces(m1, d1, size):
 
     depth = offset - height of the second face's lowest corner along the first one's normal.
     The foot is well inside the facet if a point of one face, projected, is well inside the other face.  Such a point is
-    searched among the second face's corners, then the first one's corners, then the second one's edges.  The deepest
-    point of the first core is the projection of this point on the first face.
+    searched among the second face's corners, then the first one's corners, then, for at most MOST_EDGE_PAIRS pairs of
+    edges, on the second one's edges.  The deepest point of the first core is the projection of this point on the first
+    face.  The facet is rejected in these cases:
+
+    - The normals are not opposite, up to PARALLEL.
+    - The total error is above the tolerance, or matters (not `is_decided`).
+    - No such point is found.
     """
     normal, offset = plane_of_face(m1, d1, side=0)
     other_normal, _ = plane_of_face(m1, d1, side=1)

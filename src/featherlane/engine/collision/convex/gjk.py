@@ -224,8 +224,9 @@ def gjk(m1, d1):
 
     Reads:  shapes.*, convex.mat, convex.pos; gjk.reach, the search limit; gjk.gap, the allowed difference of |v|^2
             and v . w at the end, relative to |v|^2; support.dir, the initial direction.
-    Writes: gjk.*; gjk.nearest (3,) [m], the nearest point v; gjk.state, how the search ended; simplex.*, the points
-            that span v, with weights.
+    Writes: gjk.*; gjk.nearest (3,) [m], the nearest point v; gjk.state: FAR if the distance exceeds gjk.reach, OVERLAP
+            if the origin is inside, or nearer than TOUCH sizes, else APART; simplex.*, the points that span v, with
+            weights.
     Scratch: support.*.
     Frame:  the first shape's.      Cost: one support point and about 50 ns per step, up to ITERATIONS steps.
     """

@@ -87,8 +87,8 @@ def move_selected_first(d1):
     """Moves the selected candidates to the front; returns their number, at most KEPT.
 
     These are the deepest candidate, the farthest from the deepest, the third corner of the largest triangle with these
-    two, and the candidate that adds the most area to this triangle.  The value to maximize is computed for eight
-    candidates at once, into clip.buffer.
+    two, and the candidate that adds the most area to this triangle.  Of at most KEPT candidates, all are selected.  The
+    value to maximize is computed for eight candidates at once, into clip.buffer.
     """
     points, distances, values = eights(d1.clip.point), eights(d1.clip.dist), eights(d1.clip.buffer)
     count = d1.clip.count[0]

@@ -281,9 +281,12 @@ def is_point(m1, d1, side, n):
 def store_nearest_point(m1, d1, edge1, edge2, size):
     """Stores in convex.witness[0] the first core's nearest point for the normal that was found, exact if it is unique.
 
-    If the first core touches with a point, this is its support point.  If only the second core does, it is that core's
-    support point, moved along the normal to the first core.  Crossing edges touch where they cross.  Otherwise the
-    search's point is moved into the plane that touches the first core.
+    The point depends on how the cores touch:
+
+    - The first core touches with a single point: this point, its support point.
+    - Only the second core does: that core's support point, moved along the normal to the first core.
+    - Two crossing edges touch (CROSSED): the crossing, if it is within CLOSE * size of the next case's point.
+    - Otherwise: the search's point, projected on the plane that touches the first core.
 
     edge1, edge2: the edges of the strategy CROSSED, one of each core; size: extent of the shapes [m].
     """

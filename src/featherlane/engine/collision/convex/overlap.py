@@ -55,9 +55,9 @@ def feature_height(d1, side, x, y):
 def measure_overlap(d1, x, y):
     """Returns (height, distance) of the features at positions that are in both; the distance is FAR beyond the limit.
 
-    The height is halfway between the features, the distance is the difference of their heights.  It is raised to the
-    signed distance of the shapes, because no point is deeper; the lines of two nearly parallel edges are, away from
-    their crossing.
+    The height is halfway between the features, the distance is the difference of their heights.  A distance below
+    convex.dist, the signed distance of the shapes, is raised to it, because no point of the shapes is deeper.  The
+    lines of two nearly parallel edges have such distances away from their crossing.
     """
     low, high = feature_height(d1, 0, x, y), feature_height(d1, 1, x, y)
     dist = high - low
@@ -401,9 +401,9 @@ def disc_with_disc(d1):
 def edges_and_corners(d1, side):
     """Adds the ends of the edges of `side`, clipped by the other feature, and the other's corners inside this polygon.
 
-    For two polygons these are corners of the second inside the first, crossings of edges, and corners of the
-    first inside the second; for a disc and a polygon, crossings of edges with the rim, and points of the rim.  Returns
-    the least distance.
+    For two polygons, `side` is 1, and these are corners of the second inside the first, crossings of edges, and corners
+    of the first inside the second; for a disc and a polygon, crossings of edges with the rim, and points of the rim.
+    Returns the least distance.
     """
     count = d1.feature.count[side]
     corners = RIM if d1.feature.count[1 - side] == DISC else d1.feature.count[1 - side]

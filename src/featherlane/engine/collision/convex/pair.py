@@ -187,8 +187,8 @@ def convex(m1, d1):
         else:
             count_method(d1, BY_SEARCH)
             closest_from_pose(m1, d1)  # writes convex.*, in world axes
-            # remembered is the direction from the first to the second shape, in the frame of the first.  A search ends
-            # without a distance beyond shapes.limit: then only the nearest point a - b of the difference is known
+            # caches a direction from the first to the second shape, in the frame of the first: the normal.  A search
+            # that ends with NO_DISTANCE has no normal: minus its last nearest point a - b is used instead
             if d1.convex.dist[0] == NO_DISTANCE:
                 remember_apart(m1, d1, -d1.gjk.nearest[0])
             elif d1.convex.dist[0] > limit:

@@ -138,8 +138,12 @@ def second_support(m1, d1, direction, vertex):
 def is_apart_as_before(m1, d1):
     """Returns whether the cached direction proves that the shapes are farther apart than the limit.
 
-    The direction is constant in the first shape's frame, and so is a hull's extent along it.
-    gap = n . (p2 - p1) - height of the first core along n - height of the second along -n.
+    Along the unit vector n of this direction, the cores are apart by at most their distance:
+
+        gap = n . (p2 - p1) - height of the first core along n - height of the second along -n.
+
+    p1 and p2 are the centres of the shapes, from which the heights are measured.  n is constant in the first shape's
+    frame, and so is the height of a hull along it.
     """
     apart = False
     if d1.recall.pair[0] != 0:

@@ -157,6 +157,7 @@ def is_distinct_face(m1, d1, side, face):
 
     (b) is excluded if the facet is a crossing of edges, or has a single vertex of the box.  Then (a) is tested.
     A hull may have several nearly parallel faces, so its faces are never distinct.
+    face: a face of core `side` at one of the facet's vertices; its normal is within 2 ALIKE of the facet's.
     """
     other = 1 - side
     # (b); a single vertex is stored three times
@@ -219,8 +220,9 @@ def is_supporting_plane(m1, d1):
     """Returns whether no vertex of the difference is above the facet's plane: max over vertices (n . x) <= offset.
 
     The tolerance is twice the error of an inclination by PARALLEL and of the facet's corners.
-    The test fails if the facet combines a face with the wrong one of two edges of the other core: of two boxes inclined
-    by 1e-3, a face that is almost parallel to the final plane of a search may be below the other edge.
+    The test excludes facets of a face with the wrong edge of the other core.  Example: two boxes are inclined by 1e-3,
+    so that a face of one is almost parallel to the final plane of the search, which ended at one edge of the other box.
+    Along the normal of this face, another edge of that box may be deeper.
     """
     size, normal = size_of_pair(m1, d1), d1.convex.normal[0]
     highest = dot(support_along(m1, d1, normal), normal)
@@ -232,9 +234,9 @@ def is_supporting_plane(m1, d1):
 def is_separate_facet(m1, d1, size, foot_margin):
     """Returns whether no other vertex of the difference is near the facet's plane: every search ends at this facet.
 
-    A search ends within a slack of the depth: SETTLED * size and the facet's error.  The disc of radius foot_margin
-    around the origin's projection is in the facet, so the search's final plane is rotated against the facet's by a
-    slope of at most slack / foot_margin.
+    A search ends within a slack of the depth: SETTLED * size and twice the facet's error.  The disc of radius
+    foot_margin around the origin's projection is in the facet, so the search's final plane is rotated against the
+    facet's by a slope of at most slack / foot_margin.
     Vertices that are below the facet by a steeper slope are not on that plane.  By convexity, testing the edges at the
     facet's vertices is sufficient.  Edges of a face are tested at load time.
     Faces are only nearly flat, and support points of a nearly convex hull may miss the highest vertex: in both cases,
@@ -316,16 +318,17 @@ def fits_facet(m1, d1, kind, vertices1, vertices2):
 def settle_on_facet(m1, d1, vertices1, vertices2, normal):
     """Sets the facet that three points of the difference span, and replaces the search's result by the facet's.
 
-    Kinds are tried in this order: two faces, a face and an edge, a face and a vertex, then the triangle or
-    parallelogram of the points.
+    Facets with a face are tried in this order, until the origin's projection is on one: two faces, a face and an edge,
+    a face and a vertex.  This one is the result if no vertex of the difference is above its plane
+    (`is_supporting_plane`).  Otherwise the result is the triangle or parallelogram of the points.
 
     Args:
         vertices1, vertices2: vertex indices of the three points a, and of the three points b, of the difference a - b.
         normal: the search's, in the frame of the first shape.
 
-    Writes: facet.kind, facet.vertex, convex.*, support.*.  If the facet's normal differs from the search's, if it does
-    not support the difference, or if the origin's projection is not on it, facet.kind is NO_FACET, and convex.* is
-    undefined.
+    Writes: facet.kind, facet.vertex, convex.*, support.*.  If the origin's projection is not on the triangle or
+    parallelogram either, or if the cosine between the normals of facet and search is below SAME_SIDE, facet.kind is
+    NO_FACET, and convex.* is undefined.
     """
     is_found = False
     normal_in_second = d1.convex.mat[0].T @ normal

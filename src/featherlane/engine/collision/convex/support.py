@@ -127,7 +127,8 @@ def climb(m1, start, count, u, vertex):
     best = dot(m1.hull_vert[start + vertex], u)
     for _ in range(count):
         hull_vertex = start + vertex
-        # -1 if no neighbour is higher; a value with the precision of best, because `where` selects it
+        # -1 if no neighbour is higher.  This `where`, whose mask is always false, gives -1 the precision of `best`,
+        # because the `where` in the loop selects it
         neighbour = where(best < best, best, -1.0)
         for edge in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
             k = m1.hull_edge[edge]

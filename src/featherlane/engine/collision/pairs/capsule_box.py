@@ -88,9 +88,9 @@ def nearest_end(p, h, size):
 
 @kernel
 def none_nearer(p, h, half, size, feature, k, x, best):
-    """Returns whether no edge is nearer than end x: x is over face k, and the segment leads away from it.
+    """Returns whether no edge is nearer than end x: it is over a face, and the other end is not nearer to this face.
 
-    The plane of the face then separates the segment from all edges by the distance of the end, sqrt(best).
+    The plane of the face then separates the segment from all edges by the distance of end x, sqrt(best).
     `nearest_edge` could then find an edge only by a rounding error of more than MINVAL.  The error of a
     squared distance is about 1e-16 sqrt(best) lengths: it is below MINVAL if best lengths^2 < 1.
 
@@ -267,10 +267,11 @@ def extent_from_corner(z, h, size, corner, x):
 
 @kernel
 def extent_from_edge(z, h, size, corner, k, x, e):
-    """Returns the extent from an edge along axis k, over that face at the edge which is more parallel to the segment.
+    """Returns the extent from an edge along axis k, over one of the two faces at the edge.
 
-    It ends at the end of the edge, at the face's other side or at the segment's end.  NO_SECOND: the segment points at
-    the box.
+    It is the face that is more parallel to the segment.
+    The extent ends at the end of the edge, at the face's other side or at the segment's end.  NO_SECOND: the segment
+    points at the box.
     z: unit direction of the segment; corner: lower corner of the edge; x, e: coordinates of the nearest points.
     """
     # the axes other than k along which h leads into the box: if both or none, the segment points at the box

@@ -90,7 +90,7 @@ def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
     end = where(x > 0.0, half, -half)
     rim = end * z2 + r2 / fmax(radius, MINVAL) * radial + c2
     centre = where(side, axial + c2, rim)
-    # on the rim, the normal (first x z2) is -radial: (radial x z2) x z2 = -radial
+    # `sphere_sphere` has the normal first x z2 if the sphere's centre is on the rim: (radial x z2) x z2 = -radial
     first = where(side, z1, plain_cross(radial, z2))
     touch, dist, pos, n = sphere_sphere(c1, first, r1, centre, z2, where(side, r2, 0.0), margin)
 

@@ -149,8 +149,8 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
     """Descends along the gradient with a line search; returns (point, jets there, value, mask of failed descents).
 
     A step is accepted if the value falls by the fraction DECREASE of what the slope promises; otherwise it is halved.
-    If the last trial of a step is not lower than its start, the descent ends at the start of the step.  A descent
-    fails if its gradient, or its point, is not finite.
+    Of TRIALS trials, the last one is accepted if it is not higher than the start of the step; if it is higher, the
+    descent ends at this start.  A descent fails if its gradient, or its point, is not finite.
 
     Args:
         x, jets: eight points, and the fields there.
@@ -182,7 +182,7 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
             # points whose decrease is too small continue the line search with half the factor
             searching = searching & (trial_value - start > -(DECREASE * factor * predicted))
             factor = 0.5 * factor
-        # a descent without a lower trial returns to the start of the step, and ends
+        # a descent whose last trial is higher returns to the start of the step, and ends
         worse = alive & (start < value)
         x, value, jets = where(worse, origin, x), where(worse, start, value), where(worse, origin_jets, jets)
         alive = alive & not_(worse)
@@ -217,8 +217,13 @@ def shift_weight(weights, total, values, slopes, reach, i, j):
 def proximal_step(values, slopes, reach):
     """Returns the step s that minimizes max_k(values_k + slopes_k . s) + s . s / (2 reach) over four planes.
 
-    s = -reach sum_k(w_k slopes_k) with the weights w of the simplex that maximize the dual function, pair by pair.
-    It starts with all weight on the larger one of planes 0 and 1.   reach: larger values allow longer steps [m].
+    s = -reach sum_k(w_k slopes_k) with the weights w >= 0, sum_k(w_k) = 1, that maximize the dual function
+    (`shift_weight`), pair by pair.  At the start, the larger one of planes 0 and 1 has all the weight.
+
+    Args:
+        values, slopes: of the planes: 0 and 1 are those of B and A at the present point, 2 and 3 those of B and A at
+            the other point (`converge`).
+        reach: larger values allow longer steps [m].
     """
     starts_on_1 = values[1] > values[0]
     weight0 = where(starts_on_1, 0.0, 1.0)

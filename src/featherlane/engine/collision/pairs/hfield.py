@@ -157,7 +157,8 @@ def surface_contacts(m1, d1):
     """Computes the contacts of the height field and the shape in relief.*, in the frame of the field.
 
     With relief.nearest = 1 only the nearest one is kept: each contact reduces shapes.limit to its distance.
-    Walls and bottom have contacts only if the shape's centre is beyond one of them, a spare contact only otherwise.
+    If the shape's centre is beyond a wall or below the bottom, the walls and the bottom have contacts, too; otherwise
+    the spare contact may be added (`add_spare`).
 
     Reads:  shapes.*, hfield_*, hull_*, relief.nearest.
     Writes: relief.*, manifold.full, shapes.limit.

@@ -3,9 +3,9 @@
 A contact that is found twice, by two triangles or by an edge and its end, is kept once, with the least distance: the
 least distance of all contacts is that of the nearest one alone.
 If there are more contacts than the capacity nmanifold, the deepest ones are kept, and manifold.full is set.
-A shape in a pit may be in the ground, but the feet of its points on no triangle: then it has the *spare* contact, a
-point in the ground below the plane of the triangle that the shape leaves by the shortest way.  If a ridge or a peak is
-in such a shape, but no point of the shape is in the ground, the spare contact is that of the deepest one.
+A shape in a pit may have points in the ground whose feet are on no triangle.  Then it has the *spare* contact: the
+point in the ground below the plane of the triangle below which the shape is least deep.  If a ridge or a peak is in
+such a shape, but no point of the shape is in the ground, the spare contact is that of the deepest ridge or peak.
 For a distance (relief.nearest = 1), only the nearest one is kept, and shapes.limit is reduced to its distance.
 d1 is the data of one world; dist, pos and n are the distance, the position and the normal of a contact.
 """
@@ -77,8 +77,9 @@ def add_contact(d1, dist, pos, n):
 def keep_spare(d1, dist, pos, n, lowest):
     """Keeps the contact of a point in the ground as the spare contact, if it is better than the one kept before.
 
-    Better is the plane that the shape leaves by a shorter way, and the deeper one of two points below one plane.
-    lowest: height of the shape's lowest point over the plane [m]: the way is -lowest.
+    The better contact is that of the plane below which the shape is less deep.  Of two points below the same plane, it
+    is the deeper one.
+    lowest: height of the shape's lowest point over the plane of the contact [m], negative; OF_RIDGE for a ridge.
     """
     lowest_before = d1.relief.spare_low[0]
     if lowest > lowest_before or (lowest == lowest_before and dist < d1.relief.spare_dist[0]):

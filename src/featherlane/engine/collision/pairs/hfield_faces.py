@@ -161,7 +161,11 @@ def turn(a, b, q):
 def is_within_edge(m1, d1, field, opposite, corners, n, foot, q, slack):
     """Returns whether a contact point belongs to a triangle, as far as one of its edges decides.
 
-    Either its foot is not beyond the edge, or the edge is a valley and the point below both of its triangles.
+    It belongs to the triangle in two cases:
+
+    - Its foot is not beyond the edge.
+    - The edge is a valley, q is below the planes of both of its triangles and, seen from above, within the other two
+      edges of the neighbour.
 
     Args:
         opposite: (row, column) of the neighbour's third corner.
@@ -205,6 +209,15 @@ def add_unless_leaving_elsewhere(m1, d1, field, shape_depth, i):
 def collide_triangle(m1, d1, field, r, c, half):
     """Adds the contacts of the shape and a triangle of cell (r, c) to relief.*.
 
+    A contact point of the triangle's plane (`plane_points`) is added if all of this holds:
+
+    - It belongs to the triangle (`is_within_edge`).
+    - It is above the plane, or in the ground: a point below the plane of a steep triangle may be above the surface.
+    - The shape does not leave the ground through another face (`add_unless_leaving_elsewhere`).
+
+    A point below the plane and in the ground is also kept as a spare contact, wherever its foot is (`keep_spare`).
+    half: 0 or 1, which triangle of the cell (`triangle_points`).
+
     Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.   Scratch: manifold.*, shapes.pos, shapes.mat.
     """
     a, b, corner = triangle_points(m1, d1, field, r, c, half)
@@ -219,7 +232,7 @@ def collide_triangle(m1, d1, field, r, c, half):
         slack = fma(ON_EDGE, cell, 4.0 * rounding_of_heights(m1, field) / cell * height)
         for i in range(d1.manifold.count[0]):
             dist, pos = d1.manifold.dist[i], d1.manifold.pos[i]
-            # of a sphere or a capsule, the point in the core
+            # foot: the projection on the plane; q: the shape's point, of a sphere or a capsule the one in the core
             foot, q = fma(-0.5 * dist, n, pos), fma(0.5 * dist + core_radius(d1, side=1), n, pos)
             within = True
             for k, corners in ((0, (a, b, corner)), (1, (b, corner, a)), (2, (corner, a, b))):
@@ -238,6 +251,14 @@ def collide_triangle(m1, d1, field, r, c, half):
 def collide_outer_face(m1, d1, field, face):
     """Adds the contacts of the shape and a wall or the bottom to relief.*, if the shape's centre is on its outer side.
 
+    A contact point of the face's plane (`plane_points`) is added if all of this holds:
+
+    - Its foot is on the face (`is_on_outer_face`).
+    - It is on the outer side of the face, or in the ground: on the inner side of a wall, it may be above lower ground.
+    - The shape does not leave the ground through another face (`add_unless_leaving_elsewhere`).
+
+    face: as in `outer_face`.
+
     Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.   Scratch: manifold.*, shapes.pos, shapes.mat.
     """
     if faces_shape(m1, d1, field, face):
@@ -248,9 +269,10 @@ def collide_outer_face(m1, d1, field, face):
             plane_points(m1, d1)
             for i in range(d1.manifold.count[0]):
                 dist, pos = d1.manifold.dist[i], d1.manifold.pos[i]
+                # as in `collide_triangle`
                 foot, q = fma(-0.5 * dist, n, pos), fma(0.5 * dist + core_radius(d1, side=1), n, pos)
                 within = is_on_outer_face(m1, field, face, foot)
-                # a point beyond the wall may be in the air above lower ground
+                # on the inner side
                 if within and dot(q - p, n) < 0.0:
                     within = is_below_surface(m1, field, q, rounding_of_heights(m1, field))
                 if within:

@@ -99,7 +99,10 @@ def edge_step(direction):
 
 @kernel
 def opposite_step(direction, opposite):
-    """Returns (rows, columns) from the start of an edge to its opposite 0 or 1."""
+    """Returns (rows, columns) from the start of an edge to its opposite 0 or 1.
+
+    ALONG_ROW: (1, 1), (-1, 0).   ALONG_COLUMN: (1, 1), (0, -1).   DIAGONAL: (0, 1), (1, 0).
+    """
     row, column = (0 if direction == DIAGONAL else 1), 1
     if opposite == 1:
         row = -1 if direction == ALONG_ROW else 0 if direction == ALONG_COLUMN else 1

@@ -163,14 +163,16 @@ def add_overlap(m1, d1, start, end, along, replaced):
     """
     set_contact_axes(d1)
     d1.clip.count[0] = 0
-    least = FAR
+    least = FAR  # distance of the nearest point of the overlap; FAR without an overlap
     if m1.opt_disableflags & DISABLE_MULTICCD == 0:
         least = add_candidates(m1, d1)  # writes clip.*
-    # the nearest point is on the ridge, and not at an end where only the next edge is touched
+    # the nearest point is on the ridge, and the normal across it: at an end, a normal with a component along the ridge
+    # is that of a contact of the next edge
     offset = d1.convex.witness[0] - start
     along_ridge = clip(dot(offset, along), 0.0, norm3(end - start))
     from_ridge = offset - along_ridge * along
     on_ridge = dot(from_ridge, from_ridge) < AT_END * AT_END and fabs(dot(d1.convex.normal[0], along)) < ACROSS
+    # with a replaced normal, the distances are not along one direction, and cannot be compared
     if on_ridge and (d1.convex.dist[0] < least - EQUAL if replaced == 0 else least >= FAR):
         add_nearest(d1)
     store_candidates(d1, move_selected_first(d1))
@@ -203,7 +205,14 @@ def limit_normal_to_sides(d1, along, side0, side1):
 def collide_ridge(m1, d1, field, r, c, direction, count):
     """Adds the contacts of the shape and a ridge to relief.*: `count` edges from sample (r, c) along a direction.
 
-    The nearest points of a sphere, and mostly those of a capsule, have a closed form; else `closest` searches them.
+    The nearest points, convex.*, are computed for one of these pairs:
+
+    - a sphere: its centre and the ridge, in closed form, if the centre's projection on the ridge is between its ends;
+    - a capsule: its axis and the ridge, in closed form, if they are also those of the ridge's blade (`store_capsule`);
+    - any other shape or capsule: the shape and the blade, by a search (`closest`).
+
+    A sphere has a contact if the normal is between those of the ridge's sides.  Other shapes have the overlap of the
+    features (`add_overlap`) if `limit_normal_to_sides` accepts the normal, else perhaps a spare contact (`keep_ridge`).
 
     Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, manifold.full, shapes.limit.
     Scratch: convex.*, feature.*, clip.*, manifold.*, shapes.*, what `closest` writes.
@@ -228,6 +237,7 @@ def collide_ridge(m1, d1, field, r, c, direction, count):
             if dot(n, side0) <= PARALLEL and dot(n, side1) <= PARALLEL:
                 add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), n)
         elif known or is_reached(m1, d1, start, side0, side1, along):
+            # the blade, which `add_overlap` and `keep_ridge` read, too
             set_prism(d1, start, end, -m1.hfield_size[field][3])
             if not known:
                 closest(m1, d1)
@@ -344,7 +354,11 @@ def collide_peak(m1, d1, field, r, c):
 def collide_outer_edge(m1, d1, field, wall, other):
     """Adds the contact of the shape and the edge between a wall and another one, or the bottom, to relief.*.
 
-    The shape's centre is beyond one of them.
+    It is added only if the shape's centre is beyond one of the two faces, and the contact's normal is not directed into
+    either of them.
+    wall, other: faces as in `outer_face`.  An edge of the bottom has other = FACES; a vertical edge has wall 0 or 1,
+    across x, and other 2 or 3, across y.
+
     Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, manifold.full, shapes.limit.
     Scratch: convex.*, shapes.*, what `closest` writes.
     """
@@ -355,12 +369,14 @@ def collide_outer_edge(m1, d1, field, wall, other):
         r = m1.hfield_nrow[field] - 1 if other % 2 == 0 else 0
         c = m1.hfield_ncol[field] - 1 if wall % 2 == 0 else 0
         top = sample_point(m1, d1, field, r, c)
+        # a vertical edge, from the bottom to the surface; if other = FACES, replaced by an edge of the bottom
         start, end = Vec3(x, y, -base), Vec3(x, y, top[2])
         if other == FACES and wall < 2:
             start, end = Vec3(x, -half_y, -base), Vec3(x, half_y, -base)
         elif other == FACES:
             y = sign * half_y
             start, end = Vec3(-half_x, y, -base), Vec3(half_x, y, -base)
+        # a prism with all vertices at the ends of the edge
         set_prism(d1, start, end, start[2])
         for k in range(3):
             d1.shapes.prism[k] = start
@@ -369,7 +385,7 @@ def collide_outer_edge(m1, d1, field, wall, other):
             n = d1.convex.normal[0]
             axis = unit_axis(wall // 2, sign)
             other_axis = unit_axis(2, -1.0) if other == FACES else unit_axis(1, other_sign)
-            # the upper end of a vertical edge is a peak
+            # at the upper end of a vertical edge, a normal that points up is that of a contact of this peak
             below = n[2] <= PARALLEL or d1.convex.witness[0][2] < top[2] - AT_END
             if dot(n, axis) >= 0.0 and dot(n, other_axis) >= 0.0 and below:
                 add_contact(d1, d1.convex.dist[0], middle_of_nearest(d1), n)

@@ -189,7 +189,7 @@ def finish_starts(m1, d1, n):
     frank_wolfe(m1, d1)
     # also counts points that were found before, as MuJoCo
     found = d1.descent.count[0]
-    kept = 0
+    kept = 0  # number of points up to the last counted one; the others exceed nmanifold or are no contacts
     for i in range(n):
         if d1.descent.dist[i] < NOWHERE and found < d1.nmanifold:
             found += 1

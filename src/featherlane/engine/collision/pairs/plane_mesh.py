@@ -32,7 +32,7 @@ TIE = 1e-12  # m heights that differ by less may be equal up to rounding
 
 @kernel
 def climb_to_lowest(m1, start, count, down, vertex):
-    """Returns (vertex, advantage): a lowest vertex, found by climbing, and its depth below its neighbours [m].
+    """Returns (vertex, advantage): a lowest vertex, found by climbing, and its depth below its lowest neighbour [m].
 
     Args:
         start, count: first vertex of the hull in hull_vert, and number of its vertices.

@@ -73,8 +73,8 @@ def plane_box(height, h, margin):
 def sphere_sphere(c1, z1, r1, c2, z2, r2, margin):
     """Returns (touch, distance, point, normal) of two spheres.
 
-    The normal of concentric spheres is z1 x z2, or the part of the x axis across z2 if this product is 0.  It is thus
-    orthogonal to the axes of two capsules, or to that of a cylinder's side, whose spheres these are.
+    The normal of concentric spheres is z1 x z2, or the part of the x axis across z2 if this product is 0.  The spheres
+    may be parts of capsules, or of the side of a cylinder, with the axes z1 and z2: the normal is orthogonal to these.
     Source: mjc_SphereSphere.
     Deviation: MuJoCo takes the x axis itself, along which capsules may overlap by more than the distance.
     """

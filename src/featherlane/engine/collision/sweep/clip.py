@@ -75,8 +75,8 @@ def store_corners(d1, polygon, count, side, point, normal, along):
     Args:
         polygon, count: the polygon, and its number of corners.
         point, normal: point and outward normal of the other shape's plane.
-        along: normal of the polygon, or `normal` for an edge, from the first to the second shape: its planes hold the
-            polygon's points, and the shapes are widened along it.
+        along: unit vector from the first to the second shape: the normal of the polygon, or, for an edge or with a
+            plane, normal or -normal.
 
     Writes: sweep.impact, manifold.count.
     """
@@ -86,8 +86,8 @@ def store_corners(d1, polygon, count, side, point, normal, along):
     shift_of_other = (2.0 * side - 1.0) * shift_of_first
     for i in range(count):
         own_point = polygon_corner(d1, polygon, i)
-        # the other shape's point is the corner's projection on the plane; this shape's point is the projection of that
-        # point, back along `along`, on the polygon's plane
+        # the other shape's point is the corner's projection on its plane.  This shape's point is the projection of that
+        # point on the plane through the corner that is orthogonal to `along`
         height = dot(own_point - point, normal)
         other_point = fma(-height, normal, own_point)
         own_point = fma(height * dot(normal, along), along, other_point)
@@ -111,7 +111,7 @@ def store_corners_within(d1, polygon, count, side, point, normal, along):
     Args:
         polygon, count: the polygon, a feature of the shape of `side`, and its number of corners.
         point, normal: point and outward normal of the other shape's plane.
-        along: normal of the polygon, or `normal` for an edge, from the first to the second shape.
+        along: unit vector from the first to the second shape, as in `store_corners`.
 
     Writes: sweep.impact, manifold.count.
     """

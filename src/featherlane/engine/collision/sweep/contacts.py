@@ -193,8 +193,8 @@ def stiffness_and_damping(m, solref, solimp):
     damping = where(is_standard, 2.0 * h / timeconst, -ref1 * h)
     if is_safe and has_metric(m):
         too_stiff = is_standard & (stiffness > dmax)
-        # the damping of a row's largest impedance: ((MAXIMP - dmax) / (dmax (1 - MAXIMP)) - 1) dmax, at least 0;
-        # MAXIMP - dmax = MAXIMP (1 - dmax) - dmax (1 - MAXIMP)
+        # the bound of `limit_to_step` (constraint/end_of_step.py) for the impedance dmax and k = dmax:
+        # b / dmax + 1 <= (MAXIMP - dmax) / (dmax (1 - MAXIMP)), MAXIMP - dmax = MAXIMP (1 - dmax) - dmax (1 - MAXIMP)
         most_damping = fmax(MAXIMP * (1.0 - dmax) / fmax((1.0 - MAXIMP) * dmax, MINVAL) - 2.0, 0.0) * dmax
         # k falls to dmax, and b by the root of the same factor
         reduced_damping = damping / sqrt(where(too_stiff, stiffness / dmax, 1.0))

@@ -50,7 +50,8 @@ def capsule_axis(d1, side):
 def load_polygon(d1, side):
     """Copies the feature of a shape to polygon 0; returns its number of corners.
 
-    A capsule is a line along its axis, between its ends, through its nearest point moved by half of the limit.
+    A capsule is a line parallel to its axis, between its ends.  The line goes through the capsule's nearest point,
+    which is moved outwards along the contact's normal by half of the limit.
     """
     count = count_corners(d1, side)
     if d1.shapes.type[side] == CAPSULE:
@@ -58,7 +59,7 @@ def load_polygon(d1, side):
         half = d1.shapes.size[side][1]
         axis = into_contact(d1, capsule_axis(d1, side))
         centre = into_contact(d1, d1.shapes.pos[side] - d1.feature.origin[0])
-        # the capsule's nearest point, moved: on the normal, -+ (dist - limit) / 2 from the middle of the nearest points
+        # the moved point is on the normal: at -(dist - limit) / 2 for side 0, (dist - limit) / 2 for side 1
         nearest = Vec3(0.0, 0.0, (1.0 * side - 0.5) * (d1.convex.dist[0] - d1.shapes.limit[0]))
         along = dot(nearest - centre, axis)
         set_polygon_corner(d1, 0, 0, fma(half - along, axis, nearest))
@@ -73,7 +74,8 @@ def load_polygon(d1, side):
 def face_normal(d1, side):
     """Returns the unit normal of the face of a shape, about which its corners are counterclockwise.
 
-    That of a polygon is feature.normal, which is more precise, with the sign of the corners' order.
+    A disc has the normal of its first three corners.  A polygon has feature.normal, which is more precise, with the
+    sign of that normal.
     """
     a, b, c = load_corner(d1, side, 0), load_corner(d1, side, 1), load_corner(d1, side, 2)
     normal = normalize3(cross(b - a, c - b))[0]

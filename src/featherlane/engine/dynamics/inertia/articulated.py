@@ -142,9 +142,10 @@ def solve_inward(m, d, extra, x, moving):
     """Eliminates all DoFs from the leaves to the root: IA and U / D of each DoF, and u in x.
 
     D = S^T IA S + armature,  u = (x - S^T pA) / D,  pA += U u;  IA and pA of a child are added to its parent.
-    moving: 1: bodies have velocities: after the elimination of a DoF, pA += IA c with c = dS/dt qvel;  `extra` is not
-        used.  0: bodies are at rest; the values `extra` (nv,) are added to the armature.
-    Returns with moving=0: 1 in worlds with a singular pivot D, else 0.
+    moving=1: bodies have velocities.  After the elimination of a DoF, pA += IA c with c = dS/dt qvel.  `extra` is not
+        used, and the result is 0.
+    moving=0: bodies are at rest.  `extra` (nv,) is added to the armature.  The result is 1 in worlds with a singular
+        pivot: D is compared with the diagonal of M at qpos0, because M of the present state is not computed.
     """
     singular = 0.0
     for i in range(m.nbody - 1, 0, -1):
@@ -156,7 +157,7 @@ def solve_inward(m, d, extra, x, moving):
             if not moving:
                 armature = armature + extra[k]
             U, inverse = _eliminate_dof(d, SIZE * i, k, S, armature)
-            if not moving:  # M is not computed here: the pivot is compared with M_kk at qpos0
+            if not moving:
                 singular = where(is_singular(d, inverse, m.dof_M0[k]), 1.0, singular)
             u = (x[k] - dot(S, pA)) * inverse
             x[k] = u
@@ -184,7 +185,8 @@ def solve_dof_outward(d, k, x, acc):
 def solve_outward(m, d, x, moving):
     """Computes the accelerations x from u in x, from the root to the leaves; cacc[0] is that of the world.
 
-    a' = a_lambda, the parent's, plus with moving=1 c = dS/dt qvel;  x = u - (U / D)^T a',  a = a' + S x.
+    The acceleration `a` of a body begins as that of its parent.  For each of its DoFs:
+        a += c  (moving=1 only, c = dS/dt qvel);   x = u - (U / D)^T a;   a += S x.
     """
     for i in range(1, m.nbody):
         acc = d.cacc[m.body_parentid[i]]

@@ -107,8 +107,11 @@ def _path_direction(a, b, side, has_side):
 def round_circle(a, b, r, outside, side, has_side):
     """Returns (mask, p, q, arc): whether the path from a to b follows the circle, from p to q, and the arc's length.
 
-    It does if the path is the far one, or if the straight segment meets the circle and phi >= 0.  The test of phi is
-    for an end on the circle: its segment meets the circle by rounding.
+    phi, in (-pi, pi], is the angle from p to q in the direction of the path.  The path follows the circle
+    - if it is the far one (`_path_direction`), which may bend by more than pi: 2 pi is added to phi < 0;
+    - or if the straight segment meets the circle and phi >= 0;
+    - or if it does and phi < -pi / 2: half a turn, beyond pi by rounding, to which 2 pi is added.
+    With another phi < 0 the segment leaves the circle from an end on it, and meets it by rounding only.
 
     Args:
         a, b: the end points in the plane of the circle with radius r about 0.
@@ -119,9 +122,7 @@ def round_circle(a, b, r, outside, side, has_side):
     direction, far = _path_direction(a, b, side, has_side)
     p = _tangent_point(a, r, aa, direction)
     q = _tangent_point(b, r, bb, -direction)
-    # the angle from p to q in the direction of the path
     phi = direction * atan2(cross2(p, q), dot2(p, q))
-    # the path bends by more than pi: on the far path, or by rounding if the end points are opposite
     beyond_pi = (far & (phi < 0.0)) | (phi < -HALF_PI)
     wraps = outside & (r >= MINVAL) & (far | (_meets_circle(a, b, r) & ((phi >= 0.0) | beyond_pi)))
     phi = where(beyond_pi, phi + TWO_PI, fmax(phi, 0.0))

@@ -281,10 +281,9 @@ class Plans:
         return self.workspaces[width]
 
 
-def _memory_key(*given: Rows) -> list[tuple]:
-    """Returns fields, addresses, shapes and strides of the kinds of rows of a call."""
-    given = [((None, None), *field_arrays(rows)) for rows in given]
-    return [(name, None if a is None else (address(a), a.shape, a.strides)) for rows in given for name, a in rows]
+def _memory_key(*given: Rows) -> tuple[tuple, ...]:
+    """Returns, for each kind of rows of a call, fields, addresses, shapes and strides."""
+    return tuple(tuple((name, address(a), a.shape, a.strides) for name, a in field_arrays(rows)) for rows in given)
 
 
 def step_flags(model: Model, nworld: int, fields: Set[str] = frozenset()) -> dict[str, int]:

@@ -34,6 +34,9 @@ OBJECTS = {"contact": "con_", "row": "row_", "actuator": "actuator_", "tendon": 
 OBJECTS |= {"geom": "geom_", "site": "site_"}
 DATA = Layout("Data", tuple(field for module in FIELD_MODULES for field in module.FIELDS), OBJECTS)
 
+# all that holds addresses outside the record: arrays of the role, and sizes, which have no role; 0 between two calls
+ADDRESSES = (*DATA.of("address"), "user_control", "control_record")
+
 # the fields that a step computes if a size is not 0
 _SHOWN = [DATA[name] for name in DATA.that("shown")]
 WANTED = {size: frozenset(DATA.conditional(size)) for f in _SHOWN for size in f.condition.split() if size in DATA}

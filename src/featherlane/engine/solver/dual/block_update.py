@@ -226,17 +226,16 @@ def ray_length(d, q, dim, R, Rt):
 
 @kernel
 def move_along_ray(d, q, dim, R, Rt, live):
-    """Minimises the dual cost along the ray f + length v from an elliptic contact's force f; returns its decrease.
+    """Minimises the dual cost along the ray start + length v of `store_ray`; returns its decrease.
 
-    v is the force itself, so that the tip of the cone is at length = -1, or at f = 0 another ray of `store_ray`, along
-    which length >= 0.
+    start = f, length >= -1   in `held` worlds, in which v = f: at -1 the force is 0
+    start = 0, length >= 0    else: the ray begins at the tip of the cone
     """
     held = d.dual.block_force[0] > TOUCHING  # mask of worlds with a normal force
     decrease = 0.0
     store_ray(d, q, dim, R, Rt, held)  # writes dual.block_ray
     length = fmax(ray_length(d, q, dim, R, Rt), where(held, -1.0, 0.0))
     for c in range(dim):
-        # at force 0 (not held) the ray starts at the tip
         start = where(held, d.dual.block_force[c], 0.0)
         decrease = decrease + set_cone_force(d, q, dim, c, fma(length, d.dual.block_ray[c], start), R, Rt, live)
     return decrease

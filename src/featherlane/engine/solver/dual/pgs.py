@@ -93,9 +93,10 @@ def extrapolate_force(d, q, e, beta):
 
 @kernel
 def extrapolate_contact(m, d, k, q, beta):
-    """f <- P(f + beta (f - f_old)) for the forces f of contact k, block q; P: projection to the admissible forces.
+    """f <- P(f + beta (f - f_old)) for the forces f of contact k, block q; P makes them admissible.
 
-    Edges of a pyramid, and a contact without friction, have f >= 0; an elliptic cone has |friction| <= f_0, f_0 >= 0.
+    edges of a pyramid, or a contact without friction   f >= 0: each force is limited
+    an elliptic cone                                    f_0 >= 0, then |friction| <= f_0: friction is scaled
     """
     n = force_count(m, d, k)
     for e in range(n):
@@ -209,7 +210,7 @@ def pgs(m, d):
     tolerance = m.opt_tolerance[0]
     start_forces(m, d)  # writes dual.f, old, z
     record_forces(m, d, k=0, scale=scale, improvement=0.0, beta=0.0)
-    # of the total gain: a gain at rounding level.  It is quadratic in the change of forces, so a rounding is squared
+    # a gain up to this part of the total gain is rounding: squared, because gains are quadratic in changes of forces
     noise = 1e-12 if single_precision(d) else 1e-28
     niter, idle = 0.0, 0.0  # sweeps of each world, and consecutive ones without progress
     since_restart = 0.0  # sweeps since a restart of the momentum

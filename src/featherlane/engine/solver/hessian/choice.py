@@ -32,7 +32,7 @@ from featherlane.engine.solver.hessian.factorizations.tree import mark_all_conta
 def build_coupled_rows(m, d, label):
     """Builds the pattern BLOCKS or ORDERED (label) for this step's couplings; BLOCKS may become PATHS.
 
-    The pattern of the last step is kept if it has the same label, fill-in and couplings.
+    The pattern of the last step is kept if it has the same label, fill-in and couplings; PATHS counts as BLOCKS.
     Writes: hessian.pattern, hessian.fill, hessian.ncoupling[1], hessian.coupling_last and the rows of the pattern.
     """
     kept = d.hessian.pattern[0] == label or (d.hessian.pattern[0] == PATHS and label == BLOCKS)
@@ -57,7 +57,10 @@ def build_coupled_rows(m, d, label):
 
 @stage
 def select_factorization(m, d):
-    """Sets the factorization of each world, in `coupled`, and the tile's H, in hessian.pattern, for this step's rows.
+    """Selects the factorization of each world, and the pattern of the tile's H, for this step's rows.
+
+    If the model uses the articulated-body method, worlds with hessian.coupled = 0 take it.  All other worlds take the
+    one pattern in hessian.pattern; with ORDERED, ordered is 1.
 
     articulated   a long tree (uses_articulated), in worlds in which no row couples two branches: O(n) instead of
                   n^3 / 6.  A chain of 100 ball joints is solved 60 to 110 times as fast as by TREE.

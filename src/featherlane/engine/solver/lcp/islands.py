@@ -6,7 +6,7 @@ Symbols: r: a row of the tile, with colnum[r] dofs lcp.col[coladr[r] + k];  a: i
     one.row[a] = r;  s, t: trees;  lane: a world of the tile.
 Lists: lcp.root[t]: a tree with a smaller number in the same island, or t itself for the first one;  lcp.head[t]: the
     first row of the island with first tree t, -1: none;  lcp.next[r]: the next row of this island, -1: none.
-Friction of row r: findex[r] is its normal row, lo and hi of r are unused and hi[r] = mu; or mu = 0 and |x| <= add[r].
+Friction of row r: findex[r] is its normal row, hi[r] = mu, and lo[r] is not used; or, if mu = 0, |x| <= add[r].
 `is_present`: mask of worlds in which a row can have a force;  `form_delassus`: one.A of the rows in one.row;
 `principal_pivoting`: one.x, w, status, residual, niter of the problem in one.*;  m.opt_lcp_friction: its policy.
 Source: ODE manual, sec. "Islands and disabled bodies".

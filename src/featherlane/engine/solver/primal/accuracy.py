@@ -183,7 +183,7 @@ def store_opposing_forces(m, d):
 # ---- accuracy checks -----------------------------------------------------------------------------------------------
 @kernel
 def norm_from_acceleration(m, d):
-    """Returns max(|f0|, |M a - f0|), at most the largest number whose square is finite in float32.
+    """Returns max(|f0|, |M a - f0|); in float32, at most the largest number whose square is finite.
 
     f0: the forces without those of constraints (`metric_force`).
     """
@@ -303,7 +303,7 @@ def refine_solution(m, d, stopped, gradient, niter, n):
         record_iteration(d, n + k + 1, scale * cost, scale * new_gradient, scale * (cost_before - cost), a)
         todo = todo & (a > 0.0)  # a step of length 0 would repeat forever
     list_slots(d)  # all contact slots again: `search_direction` left out those of other worlds
-    # their acceleration is accurate only if the factor of H has not lost M: H^-1 is applied to the row forces
+    # worlds that are accurate only if the factor of H has not lost M: `factor_keeps_inertia` checks it
     doubted = accurate & not_(certain)
     if any_(doubted):
         accurate = certain | factor_keeps_inertia(m, d, doubted)

@@ -127,7 +127,7 @@ def cg(m, d):
             # a step that is too short or too long also gains little: the gradient or the gap must be small
             gains_little = gains_little & is_small(m, d, gradient, scale * gap)
         converged = not_(scale * gradient > tolerance) | gains_little  # also if it is NaN
-        if single_precision(d):  # rounding may keep its gradient above the tolerance
+        if single_precision(d):  # rounding may keep the gradient above the tolerance
             converged = converged | (scale * gap < tolerance)
         live = live & not_(converged) & (idle < patience)
     store_diagnostics(d, niter, scale * gradient, scale * gap)

@@ -13,7 +13,8 @@ bounds of the last acceleration.  A world is solved by a sequence of problems:
 3. if one of them is not solved: proximal points (proximal.py).  s increases from FIRST; the last problem, s = 1, is
    the law.  If a problem is not solved, a softer one follows.  Below SOFTEST the world is given up
 
-If the residual does not fall, rho falls: the factor of y in the trial force of the primal-dual method, over Dt.
+If the residual does not fall, rho falls: the factor e of y in the trial force of the primal-dual method, over Dt of the
+law.
 
 The law has a solution for every mu and every state: it is the variational inequality f in K, F(f) . (g - f) >= 0 for
 all g in K, whose map F(f) = (A + R) f + b + |slip| n is continuous, and coercive because slip only increases F . f.
@@ -46,7 +47,7 @@ from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.rows.rows import ANGULAR
 from featherlane.engine.solver.vectors import copy_vector, replace_vector
 
-RHO = 1e-4  # rho over Dt
+RHO = 1e-4  # rho at the start of a problem
 STALLED = 5  # consecutive iterations without progress, after which rho falls
 SLOWER = 0.5  # factor of rho in each of the following iterations
 HALVED = 0.5  # an iteration makes progress if it leaves at most this part of the least residual
@@ -68,9 +69,12 @@ ROUGH, PART = 0.3, 1e-3
 # ---- criteria ------------------------------------------------------------------------------------------------------
 @kernel
 def is_unsolved(m, d, scale, residual):
-    """Returns the mask of worlds with a residual that is neither below the tolerance, nor small, nor rounding.
+    """Returns the mask of worlds whose residual shows that the law is not solved, in one of three cases.
 
-    A large residual counts even if it is rounding.  scale: of the residual in the test of the tolerance.
+        unexplained    above the tolerance and SMALL of the forces, and not rounding of its terms
+        is_large       above the tolerance and LARGE of the forces, even if it is rounding
+        out_of_range   not below FAR, or NaN
+    scale: of the residual in the test of the tolerance.
     """
     _, small, large = gradient_limits(d)
     forces = norm_of_forces(m, d)
@@ -117,8 +121,8 @@ def soften_losses(m, d, chosen, stiffness):
 def set_problem(m, d, chosen, back, shifted, stiffness):
     """Sets the problem of stiffness s in the `chosen` worlds; returns the norm of the residual of all worlds.
 
-    Contact k gets the compliance c = (1 / s - 1) / Dt: D / (1 + c D), s Dt and y - c p take the place of D, Dt and y,
-    with the proximal forces p = coulomb.force.  Friction loss has s D in place of D.
+    A contact with friction gets the compliance c = (1 / s - 1) / Dt: D / (1 + c D), s Dt and y - c p take the place of
+    D, Dt and y, with the proximal forces p = coulomb.force.  Friction loss has s D in place of D.  Other rows keep D.
 
     Args:
         chosen: mask of worlds that get the problem.
@@ -238,8 +242,8 @@ def first_problem(m, d, live, residual):
 def iterate_problem(m, d, live, proximal, residual, rho, niter):
     """Moves the `live` worlds by one iteration: of the proximal method in `proximal` worlds, else the primal-dual one.
 
-    residual: norm of the problem's residual.  rho: factor of the trial force, over Dt.  niter: earlier iterations.
-    Returns (residual, length of the step).
+    residual: norm of the problem's residual.  rho: e of the trial force over Dt of the law (primal_dual.py).
+    niter: earlier iterations.   Returns (residual, length of the step).
     """
     step = 0.0
     by_proximal = live & proximal
@@ -256,9 +260,9 @@ def has_solved(m, d, scale, residual, proximal, is_law, stalled, hopeless):
     """Returns the mask of worlds that have solved their problem.
 
     - Any problem: the residual is below the tolerance.
-    - A problem that is not the law: it is below the part ROUGH, or PART of a proximal problem, of the forces.
     - The law, in worlds without progress (`stalled`): the residual is rounding of its terms, and not large.
-    - The law, in worlds that would give it up (`hopeless`): the residual is small or rounding (`is_unsolved`).
+    - The law, in worlds that would give it up (`hopeless`): the residual is small or rounding, and not large.
+    - A problem before the law: the residual is at most ROUGH of the forces, or PART if the problem is proximal.
 
     scale: of the residual in the test of the tolerance.  is_law: mask of worlds whose problem is the law.
     """
@@ -280,14 +284,15 @@ def coulomb_newton(m, d):
 
     Each world solves a sequence of problems of stiffness s <= 1, the last of which, s = 1, is the law.
     Numbers of each world:
-        stiffness: s of its problem, 1 of the law.  proximal: mask of worlds with proximal problems.
+        stiffness: s of its problem, 1 of the law.
         residual: norm of its problem's residual.  start_residual: that at the problem's start.
         initial_residual: norm of the law's residual at the start of the solve.
         least: least residual of its problem.  too_large: residual above which the problem is given up.
         niter: iterations.  idle: consecutive iterations without progress.  step: length of the last step.
-        rho: factor of the trial force, over Dt.
+        rho: e of the trial force over Dt of the law (primal_dual.py).
     Masks of worlds:
         live: takes the next step.  unsolved: has not solved the law; it is not live if it has given up.
+        proximal: its problem is a proximal one.
         slow: this iteration made no progress (HALVED).  hopeless: further iterations do not solve its problem.
     """
     d.coulomb.fixed[0] = 1  # the next line search keeps the friction bounds fixed

@@ -122,7 +122,7 @@ def newton(m, d):
         solved = live & not_(scale * gradient > tolerance)
         if single_precision(d):
             fell = not_(gradient > EXACT_FALL * gradient_before)
-            solved = solved | (live & is_exact_step(m, d, live, switched, fell, stalled, gradient))
+            solved = solved | (live & is_gradient_rounding(m, d, live, switched, fell, stalled, gradient))
         unsolved, slow = unsolved & not_(solved), slow & live & not_(solved)
         live = live & not_(solved)
         idle = where(live & stalled, idle + 1.0, 0.0)
@@ -132,13 +132,16 @@ def newton(m, d):
 
 
 @kernel
-def is_exact_step(m, d, live, switched, fell, stalled, gradient):
+def is_gradient_rounding(m, d, live, switched, fell, stalled, gradient):
     """Returns, in float32, the mask of worlds whose gradient is rounding, although it is above the tolerance.
 
-    A step is exact if the gradient is small (`balanced`), and either no row switched and the gradient fell to rounding
-    level, or the gradient stays at its least value (`stalled`).  If H is ill-conditioned, a step may not be exact.
-    Otherwise, if any of balanced, stalled and "no row switched" holds, the terms of the gradient decide: rows that
-    switch in the last step, or alternate, leave no more than rounding.
+    Masks of worlds:
+        balanced   the gradient is at most EXACT of the forces
+        exact      balanced and stalled; or balanced, not switched, and fell.  Without `fell`, H is ill-conditioned, and
+                   the step did not solve its system
+        unclear    live and not exact, but balanced, stalled or not switched: `is_rounding_of_terms` decides, because
+                   rows that switch in the last step, or alternate, may also leave no more than rounding
+    The result is true in worlds that are exact, and in those in which `is_rounding_of_terms` is true.
     live, switched, stalled: masks of `newton`.  fell: mask of worlds whose gradient fell to EXACT_FALL of that
         before the step, or below.
     """
@@ -155,16 +158,18 @@ def finish_newton(m, d, live, unsolved, gradient, scale, niter, n):
     """Takes further steps in worlds with opposing rows (`refine_solution`), decides convergence, and stores results.
 
     `unsolved` are the worlds that did not converge: those that are still `live` ran out of iterations, the others gave
-    up.  An unsolved world counts as converged if it gave up with a small gradient, or if its acceleration is accurate.
-    The other arguments are those of `newton`.
+    up.  The other arguments are those of `newton`.  The warning counts worlds in which one of these holds:
+    - The world is unsolved, and live or with a gradient that is not small; and its acceleration is not accurate.
+    - The gradient is above the tolerance and large, even if it is rounding; and the acceleration is not accurate.
+    - The gradient is NaN or not below FAR.
     Writes: solver_niter, solver_residual, solver_gap, warning, row forces; the point of refined worlds.
     """
     _, small, large = gradient_limits(d)
     forces = norm_of_forces(m, d)
     active = d.active[0] > 0.0
     tolerance = m.opt_tolerance[0]
-    # worlds that gave up with a gradient that is neither small nor out of range: their acceleration may be accurate
-    # although the forces do not balance
+    # worlds that do not continue, with a gradient that is neither small nor out of range: their acceleration may be
+    # accurate although the forces do not balance
     is_above_tolerance = active & (scale * gradient > tolerance)
     stopped = not_(live) & is_above_tolerance & (gradient > small * forces) & (gradient < FAR)
     accurate = false_mask(d)

@@ -30,9 +30,12 @@ Names
     coulomb.*  in the layout of con_y: friction = x, trial = z, zone = t.  The place of n has other values: w in
                zone[k][0], the violation of contact k in trial[k][0], the w of its trial force in friction[k][0]
     w, t       a contact has w > 0 in both zones, and w = 0 if it is open; t is a unit vector if it slips, else 0
-    b, T       `friction_bound`: b, the normal force; T = |y| over the friction directions; D, Dt: con_D, con_Dt
-    e          rho times Dt of the law, with rho = 1e-4 at first.  It is smaller if e T would exceed REACH b, so
-               friction that overshoots lets the contact stick before the slip reverses
+    b, T       `friction_bound`: b, the normal force; T = |y| over the friction directions
+    D, Dt      con_D, con_Dt: of the present problem, which may be softer than the law (coulomb.py).  coulomb.Dt: Dt of
+               the law
+    e          min(rho coulomb.Dt, Dt, REACH b / T), with rho = 1e-4 at first.  With e <= Dt, the factor 1 - e / Dt of x
+               in z is not negative.  With e T <= REACH b, friction that overshoots lets the contact stick before the
+               slip reverses
     pushes     coulomb.pushes[k]: 1 if contact k pushes in a world that continues
     con_body   con_body[k]: pushed body of contact k, and the other one, 0 if it does not move
     `friction_dot(d, k, x, y)`: sum of x_i y_i over the friction directions of contact k
@@ -98,8 +101,8 @@ def zone_before(d, k):
 def store_trial_force(d, k, rho):
     """Computes the trial force z of contact k in coulomb.trial, and its w in coulomb.friction[k][0]; returns |z|.
 
-    z = (1 - e / Dt) x - e y,   w = b e / (|z| - b (1 - e / Dt)) if |z| > b,
-    with e = rho Dt of the law, at most Dt of the present problem and REACH b / T.
+    z = (1 - e / Dt) x - e y,   w = b e / (|z| - b (1 - e / Dt)) if |z| > b,   e = min(rho coulomb.Dt, Dt, REACH b / T)
+    Dt = con_Dt is that of the present problem, coulomb.Dt that of the law.
     """
     b = friction_bound(d, k, d.primal.con_y)
     Dt = d.con_Dt[k]
@@ -150,13 +153,17 @@ def inverse_where(mask, x):
 
 @kernel
 def store_zone(d, k, share):
-    """Sets coulomb.zone of contact k, w and t, from its trial force z.
+    """Sets coulomb.zone of contact k, w and t, from its trial force z.  The first mask that is true decides:
 
-    With a violation below `share` of its bodies' largest one, the contact stays in its zone.
-        slips:           w of z,       t = z / |z|    w of z: the formula at the top of this file
-        keeps slipping:  w = Dt / 2,   t = x / |x|    although |z| < b, where w of z is above Dt or negative
-        sticks:          w = Dt,       t = 0          the limit of w of z at |z| = b
-        open (b = 0):    w = 0,        t = 0
+        not pushes       b = 0: open                              w = 0,        t = 0
+        keeps_sticking   waits, and was sticking                  w = Dt,       t = 0
+        keeps_slipping   waits, and was slipping with x != 0      w = Dt / 2,   t = x / |x|
+        slips            |z| > b                                  w of z,       t = z / |z|
+        else             sticks                                   w = Dt,       t = 0
+
+    waits: z is in another zone, but its violation is below `share` of the largest one of the contact's bodies.
+    w of z: the formula at the top of this file.  It is Dt at |z| = b.  For |z| < b it is above Dt or negative, so
+    `keeps_slipping` has Dt / 2.
     Reads:  the outputs of `store_violation`: trial = z, trial[k][0] = the violation, friction[k][0] = w of z, and
             con_wrench[body][0] = the largest violation of the body.
     """
@@ -166,7 +173,6 @@ def store_zone(d, k, share):
     x_length = sqrt(friction_dot(d, k, d.coulomb.friction, d.coulomb.friction))
     stuck, slipped = zone_before(d, k)
     pushes = b > 0.0
-    # worlds in which the zone would change, but another contact of the bodies violates its bound by more
     waits = pushes & (violation > 0.0) & (violation < share * largest_violation(d, k))
     keeps_sticking = waits & stuck
     keeps_slipping = waits & slipped & (x_length > 0.0)
@@ -189,7 +195,7 @@ def choose_zones(m, d, live, rho, share):
 
     Args:
         live: mask of worlds.
-        rho: e over Dt.
+        rho: e over Dt of the law.
         share: part of the largest violation of a body, at most 1.
     """
     clear_body_forces(m, d)  # con_wrench[body][0]: largest violation, 0 at first
@@ -307,7 +313,7 @@ def newton_step(m, d, live, residual, rho, niter):
     Args:
         live: mask of worlds.
         residual: norm of the law's residual r = primal.grad.  The smaller it is, the more accurate the direction.
-        rho: e over Dt.
+        rho: e over Dt of the law.
         niter: number of earlier iterations.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)

@@ -53,7 +53,7 @@ from featherlane.engine.solver.vectors import clear_vector
 # ---- rows at a point -----------------------------------------------------------------------------------------------
 @kernel
 def compute_row_products(m, d, v, row_x, con_y):
-    """Computes J v for all rows, of a joint-space vector v.
+    """Computes J v of a joint-space vector v, for all scalar rows and the contacts in primal.slot.
 
     Writes: row_x (scalar rows), con_y (contacts, along normal, tangents and rotation axes).
     Scratch: con_motion.

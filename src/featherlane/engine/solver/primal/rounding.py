@@ -187,6 +187,7 @@ def gradient_change_by_rounding(m, d, chosen):
     """
     change = 0.0
     for i in range(m.nv):
+        # EPS is float64's: `is_rounding` does not call this kernel in float32
         e = EPS * fmax(fabs(d.qacc[i]), fabs(d.qacc_smooth[i]))
         # signs + - - + ... so that neighbouring dofs do not all move the same way
         d.primal.search[i] = where(chosen, e if (i + i // 2) % 2 == 0 else -e, 0.0)

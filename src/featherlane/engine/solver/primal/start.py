@@ -93,10 +93,11 @@ def set_line_to_unconstrained(m, d):
 def start_between(m, d):
     """Sets qacc = a1 + t (a0 - a1), with a1 the last and a0 the unconstrained acceleration; also Ma and rows.
 
-    t = -g / h is one Newton step to the minimum of the cost along this line, from t = 0.
+    t = -g / h, the step length `a` in the code, is one Newton step to the minimum of the cost along this line, from
+    t = 0.  It is limited to -BEYOND <= t <= 1 + BEYOND, and is 0 if |t| is at most SHORT.
 
-    If no row pushes, the step has length 1, and the start is exactly the unconstrained acceleration: in float32, the
-    rounding of a sum would be a gradient above the tolerance, and cost an iteration.
+    If no row pushes, t = 1, and the start is exactly the unconstrained acceleration: in float32, the rounding of a sum
+    would be a gradient above the tolerance, and cost an iteration.
     """
     curvature = set_line_to_unconstrained(m, d)  # p . M p
     # g, h: slope and curvature of the cost at the start of the line.  Its part without rows has the slope

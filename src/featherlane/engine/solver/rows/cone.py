@@ -46,7 +46,9 @@ def cone_zone(d, k, y, T):
 def convex_cone_force(d, k, con_y):
     """Returns (force along n, factor s, cost): the force along friction direction i is s y_i.
 
-    slips: force E (T - y), s = -E (T - y) / T, cost E (T - y)^2 / 2.  sticks: force -D y, s = -Dt.
+    slips       force E (T - y),  s = -E (T - y) / T,  cost E (T - y)^2 / 2
+    sticks      force -D y,       s = -Dt,             cost D y^2 / 2 + Dt T^2 / 2
+    separates   all are 0
     """
     contact = d.contact[k]
     y = con_y[k][0]

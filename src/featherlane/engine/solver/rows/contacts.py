@@ -47,8 +47,8 @@ def pyramid_forces(d, k, con_y):
 def cone_forces(m, d, k, con_y):
     """Returns (forces along normal and tangents of the basis, s, cost) of contact k, an elliptic cone.
 
-    s: ratio of force to y, the same for all friction directions, so the moments about the rotation axes are s
-    con_y[ANGULAR, k].
+    s: ratio of force to y, the same for all friction directions.  The moments about the rotation axes, which are not
+    returned, are s con_y[ANGULAR, k].
     """
     if d.con_dim[k] > 1:
         normal_force, s, cost = cone_force(m, d, k, con_y)

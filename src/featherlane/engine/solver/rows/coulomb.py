@@ -66,9 +66,10 @@ def model_slope(d, k, a, g, h):
 
     f_0 = max(-D (y + a v), 0) and f_i = (f_0 + w t.u) t_i - w u_i, with u_i = y_i + a v_i.  So if f_0 > 0,
         s = D (v + t.v) (y + a v) + w (yv - t.y t.v + a (vv - (t.v)^2)),
-        ds/da = D (v + t.v) v + w (vv - (t.v)^2).
+        ds/da = D (v + t.v) v + w (vv - (t.v)^2);
+    if f_0 = 0, the terms with D are 0.
     In the code ty, tv are t.y, t.v, sums over the friction directions; y is already y + a v; push = D (v + t.v), or 0
-    without f_0; across = yv - t.y t.v, and d_across = vv - (t.v)^2.
+    if f_0 = 0; across = yv - t.y t.v, and d_across = vv - (t.v)^2.
     """
     w, v = d.coulomb.zone[k][0], d.primal.con_z[k][0]
     y = fma(a, v, d.primal.con_y[k][0])

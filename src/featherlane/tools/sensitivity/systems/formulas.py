@@ -142,7 +142,8 @@ def prepare_rates(m, d, p):
 def begin_step(m, d, p):
     """Computes accelerations, the next velocity, and what all columns share: rates and the factor of the Hessian.
 
-    Writes: next_qvel; what `accelerate_state` and `prepare_rates` write.   Returns the mask of `is_damped`.
+    Writes: next_qvel; what `accelerate_state` and `prepare_rates` write.
+    Returns the mask of worlds in which the integrator's matrix K is not M (`is_damped`).
     """
     accelerate_state(m, d, p)
     store_next_velocity(m, d, p, d.qacc_step)

@@ -199,6 +199,7 @@ def _store_quotients(m, d, b, p, thread, tile, s, scale):
     difference_quotient(d.act, m.na, p.col_act, s * m.na, scale)
     if n == p.row_count[0]:
         difference_quotient(d.lcp.w, n, p.col_w, s * n, scale)
+        # lcp.g: in `frozen` mode, the slack at the forces row_first (see `_evaluate`)
         difference_quotient(d.lcp.g, n, p.col_first, s * n, scale)
 
 

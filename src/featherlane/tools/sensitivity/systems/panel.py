@@ -117,7 +117,8 @@ def take_column(m, d, p, c, damped):
     at = 1.0 * p.panel_at[c]  # as a value
     for a in range(m.na):
         p.dact[a] = p.panel_act[a, c]
-    # without a next state da is the result; otherwise `step_column` computes da* from da and dp
+    # without a next state, da is the result; if K has another pattern than M, `step_column` computes da* from da and
+    # dp; else `step_panel` has computed da*
     if p.rate_steps == 0 or not _shares_factor(m):
         for i in range(m.nv):
             p.da[i] = flat(p.panel_acceleration)[PANEL * i + c]

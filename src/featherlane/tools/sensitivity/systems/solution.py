@@ -96,9 +96,10 @@ def implicit_rates(m, d, x, free, damped):
     """qacc_step <- K^-1 x, with the factor of K that `implicit_acceleration_of` left.
 
     Args:
-        x: a right-hand side by dof; qfrc_smooth holds the same values, and qfrc_constraint is 0.
-        free: the result in worlds where K is M.
-        damped: the mask of `is_damped`, worlds where K is not M.
+        x: a right-hand side by dof.  The caller also stores it in qfrc_smooth, and 0 in qfrc_constraint, because
+            `implicitfast_again` reads their sum for free bodies.
+        free: the result in worlds where K is M; used with the integrator euler only.
+        damped: the mask of `is_damped`, worlds where K is not M; used with the integrator euler only.
     """
     if m.opt_integrator == IMPLICIT:
         implicit_again(m, d, x)
@@ -216,7 +217,8 @@ def follow_bounds(m, d):
 def solve_column(m, d, p):
     """Computes da = P - H^-1 dg, with the factor of H in this thread's workspace; solved <- -H^-1 dg.
 
-    P (p.follow) is the derivative of the acceleration along which dg was taken, 0 where dg has a formula.
+    If dg is a difference quotient, the acceleration moved by P (p.follow) per unit of the coordinate, so p.dg is H P
+    more than dg at fixed acceleration.  If dg has a formula, P is 0.
     Under `discrete`, single free bodies without rows are solved separately.
     Under Coulomb's law the derivative of the residual is H - N, see `follow_bounds`.
     """

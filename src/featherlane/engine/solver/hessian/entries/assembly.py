@@ -102,7 +102,7 @@ def is_full(m, i):
 
 @kernel
 def clear_hessian_row(m, d, i):
-    """Sets row i of H to zero if M has fewer entries there, because storing row i of M does not overwrite all."""
+    """Sets row i of H to zero if it has more entries than row i of M, which would not overwrite all of them."""
     if d.hessian.rownnz[i] > m.M_rownnz[i]:
         for e in range(d.hessian.rowadr[i], d.hessian.rowadr[i] + d.hessian.rownnz[i]):
             d.hessian.H[e] = 0.0
@@ -311,8 +311,15 @@ def add_between_trees(m, d, k):
 
 @kernel
 def assemble_bodies(m, d):
-    """Computes the stiffnesses of bodies, and between bodies of two trees, by all contacts except those within a tree.
+    """Computes the stiffnesses of bodies, and between bodies of two trees, by the contacts in primal.slot.
 
+    The first of these cases that holds decides what is done with a contact:
+        in_panel             F and, with rotation axes, (A, p, s) are stored; free_panels.py adds them to the panels
+        one body moves       added to K_b of this body
+        pattern APART        added to K_b of both bodies, also if they are in one tree: no couplings
+        bodies of two trees  added to K_b of both bodies, and to the K between them
+        bodies of one tree   left to `add_within_trees`
+    Only contacts that push in a live world are added; all that are in panels are stored.
     Writes: hessian.body_K (composed toward the root), coupling_K, con_F, con_A, con_p, con_s; body_reached.
     """
     clear_stiffness(m, d)
@@ -320,11 +327,11 @@ def assemble_bodies(m, d):
         k = d.primal.slot[e]
         other = d.con_body[k, 1]  # 0 if it does not move
         if in_panel(m, d, k):
-            # stored for the panels; also if no row pushes: F is 0 then, and replaces that of another iteration
+            # also if no row pushes: F is 0 then, and replaces that of another iteration
             d.hessian.con_F[k] = point_stiffness(m, d, k)
             if d.con_dim[k] > 3:
                 d.hessian.con_A[k], d.hessian.con_p[k], d.hessian.con_s[k] = angular_stiffness(m, d, k)
-        elif other == 0 or d.hessian.pattern[0] == APART:  # APART: trees are decoupled, each body gets its part
+        elif other == 0 or d.hessian.pattern[0] == APART:
             if any_(is_pushing(m, d, k)):
                 for side in range(2 if other > 0 else 1):
                     add_contact_stiffness(m, d, k, side)
@@ -337,8 +344,9 @@ def assemble_bodies(m, d):
 def add_within_trees(m, d):
     """Adds contacts between two bodies of one tree, in live worlds in which they push.
 
-    Contacts without friction have one row; those with rotation axes, or elliptic cones, have a wider stiffness than the
-    edges of a pyramid along two tangents.
+    add_normal_pair   no friction: one row
+    add_wide_pair     rotation axes, or an elliptic cone
+    add_pair          a pyramid of dimension 3, the most frequent case, whose matrix has zeros
     """
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]

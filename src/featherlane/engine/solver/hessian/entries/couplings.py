@@ -119,7 +119,7 @@ def list_couplings(m, d):
 
 @kernel
 def find_coupling(m, d, i, j):
-    """Returns the number of the listed coupling of branches that end with dofs i and j: a binary search for its key."""
+    """Returns the index in the list of the coupling of branches that end with dofs i and j, by a binary search."""
     key = coupling_key_of(i, j)
     low = 0
     high = d.hessian.ncoupling[0] - 1

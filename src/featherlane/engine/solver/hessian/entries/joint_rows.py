@@ -61,7 +61,7 @@ def add_to_ancestor_row(m, d, first, stride, a, weighted):
     i = d.row_dof[first + a]
     for b in range(a + 1):
         j = d.row_dof[first + b]
-        # on the model's own tree, row i has no entry for the dofs of other branches
+        # on the model's own tree, row i has no entry for the dofs of other branches: APART leaves out their coupling
         if d.hessian.pattern[0] == PATHS or is_above(m, j, i):
             entry = d.hessian.rowadr[i] + d.hessian.rownnz[j] - 1
             d.hessian.H[entry] = add_weighted_entries(d, first + b, stride, weighted, d.hessian.H[entry])

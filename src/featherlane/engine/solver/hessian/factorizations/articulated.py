@@ -58,7 +58,7 @@ def is_local_row(m, d, k):
 
 @kernel
 def mark_coupled(m, d):
-    """Sets hessian.coupled = 1 in worlds with a row between two moving bodies or several joints, else 0.
+    """Sets hessian.coupled = 1 in worlds with a contact of two moving bodies, or a row on several joints, else 0.
 
     Without the articulated-body method, it is 0 and not used.
     """

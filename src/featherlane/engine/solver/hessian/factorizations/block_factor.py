@@ -152,7 +152,10 @@ def eliminate_rows(d, block, i, height):
 
 @kernel
 def factor_rows(d, block):
-    """Eliminates the rows of a block among themselves, two at a time: row i -= L_ki row k for i < k; stores L there."""
+    """Eliminates the rows of a block among themselves, two at a time: row i -= L_ki row k for i < k.
+
+    Afterwards, L replaces A in the block's own columns.
+    """
     i = block.size - 1
     while i > 0:  # from the last rows
         eliminate_rows(d, block, i, height=2)

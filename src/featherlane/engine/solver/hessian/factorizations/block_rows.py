@@ -40,8 +40,8 @@ def mark_ancestors(m, d, c, b, lowest):
 def mark_fill_in(m, d, b, lowest):
     """Marks the fill-in of the row of b: the blocks of the rows that are eliminated into b (its children).
 
-    Without fill-in between trees (hessian.fill <= 0) only children of b's own tree count.  They are needed, because H
-    itself has entries there: a coupling acts on all ancestors of its last block, but was marked in that block only.
+    Without fill-in between trees (hessian.fill <= 0), only children of b's own tree count.  Their blocks are entries of
+    H itself: a coupling acts on all ancestors of its last block, but is marked in the row of that block only.
     lowest: lowest block of the row so far.  Returns the new one.
     """
     c, tree = d.hessian.blockchild[b], m.dof_treeid[m.block_dofadr[b]]

@@ -70,8 +70,9 @@ def store_point_rows(d, t, r, side):
 
 @kernel
 def stiffness_products(d, lane, k, t, P):
-    """Returns (f, g) of contact k on free body t: f = F P + s p^T R, with rotation axes g = A R + p s^T P.
+    """Returns (f, g) of contact k on free body t: f = F P + s p^T R and g = A R + p s^T P.
 
+    Without rotation axes, f = F P, and g is not used.
     F, A, p and s are those of one world, lane `lane` of hessian.con_F, con_A, con_p and con_s.
     """
     f = read_lane(d.hessian.con_F, k, lane) @ P

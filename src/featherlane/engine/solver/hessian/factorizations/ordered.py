@@ -59,7 +59,7 @@ def couple_trees_of_row(m, d, k):
 
 @kernel
 def build_graph(m, d, lane):
-    """Builds the graph of one world's trees."""
+    """Builds the graph of one world's trees: two trees are coupled if a contact or a general row acts on both."""
     clear_graph(m, d)
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
@@ -75,9 +75,9 @@ def build_graph(m, d, lane):
 
 @kernel
 def mark_ordered(m, d):
-    """Sets ordered = 1 in worlds with a costly factor in the model's order, else 0.
+    """Sets ordered, in active worlds, to 1 if the factor in the model's order is costly, else to 0.
 
-    It has more than COSTLY multiplications, and more than FILLED times those without fill-in.
+    It is costly with more than COSTLY multiplications, and more than FILLED times those without fill-in.
     Discards panels of another step's rows (panel.fits = 0).
     Returns (1 if some active world has ordered = 1, else 0; 1 if some active world has ordered = 0, else 0).
     """

@@ -65,9 +65,9 @@ def entry_index(start, size, row, column):
 
 @stage
 def clear_panels(m1, d1):
-    """Sets all entries of the placed panels to zero.
+    """Sets all entries of the panels to zero.
 
-    Reads:  graph.order, panel.adr, panel.width.   Writes: panel.*.
+    Reads:  graph.order, panel.adr, panel.width, panel.zero.   Writes: panel.values.
     """
     last_tree = d1.graph.order[d1.ngraph - 1]  # its panel is the last one
     vectors = eights(d1.panel.values)
@@ -173,8 +173,8 @@ def factor_tree(m1, d1, t):
 def store_multipliers(m1, d1, t, u, source, size, groups):
     """Stores the multipliers of eliminated tree t for the rows of tree u, and eliminates x of t from x of u.
 
-    -L_kr = -A_kr / D_k for row r of u and row k of t;  x_r += -L_kr x_k.  Eight rows of u at once:
-    panel.scale[8 (r // 8 * size + k) + r % 8].
+    -L_kr = -A_kr / D_k for row r of u and row k of t;  x_r += -L_kr x_k.  Eight rows of u at once.
+    Layout: -L_kr is panel.scale[8 (r // 8 * size + k) + r % 8].
     source: vector of row 0 of u's columns in the panel of t.  size: number of dofs of t.  groups: number of groups
     of u's own columns.
     """

@@ -158,7 +158,8 @@ def release_from_bound(r1, p):
     """Moves variable p, whose w has the wrong sign, to the factor.
 
     If p depends on the factor's rows, it cannot enter.  It then moves along dx_p = sign, dx_C = -sign A_CC^-1 A_Cp,
-    which does not change w, until p or a row of the factor reaches a bound.
+    which does not change w, until p or a row of the factor reaches a bound.  If none does, there is no minimum: p is
+    GIVEN_UP, and the status becomes INFEASIBLE.
     """
     # one.rhs_entering = L^-1 A_Cp, one.y = A_CC^-1 A_Cp, then one.y = -sign A_CC^-1 A_Cp
     reduce_matrix_row(r1, p, r1.one.rhs_entering)

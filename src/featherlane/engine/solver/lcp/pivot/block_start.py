@@ -59,9 +59,12 @@ def add_listed_variables(r1, count):
 
 @kernel
 def set_start_states(r1, first, end):
-    """Puts variables first to end - 1 between their bounds, into the factor.
+    """Sets the states of variables first to end - 1 by w = -b, which is w at x = 0.
 
-    Exceptions are FIXED variables, and variables with a bound of 0 for which w = -b, that of x = 0, has the right sign.
+    FIXED   lo = hi = 0
+    LOWER   lo = 0 and w >= 0
+    UPPER   hi = 0 and w <= 0
+    else    the variable enters the factor: BETWEEN, or WAITING if it depends on the factor's rows
     """
     nfactor = r1.one.nfactor[0]
     count = 0
@@ -110,7 +113,13 @@ def solve_between(r1, end):
 
 @kernel
 def required_state(r1, p, noise):
-    """Returns the required state of variable p: at the bound that x violates; ENTERING if w has the wrong sign."""
+    """Returns the required state of variable p.
+
+    BETWEEN          LOWER or UPPER, if x is beyond this bound
+    LOWER, WAITING   ENTERING, if w < -noise
+    UPPER, WAITING   ENTERING, if w > noise
+    else             its present state
+    """
     state, x, w = r1.one.state[p], r1.scaled.x[p], r1.scaled.w[p]
     if state == BETWEEN:
         if x < r1.scaled.lo[p]:
@@ -181,7 +190,7 @@ def rebuild_factor(r1):
             kept += 1
         else:
             done = 1
-    # removes the rows behind them; entries of one.D behind the factor must be 0
+    # removes the rows behind the kept ones; entries of one.D behind the factor must be 0
     for j in range(kept, nfactor):
         r1.one.D[j] = 0.0
         if r1.one.factor[j] >= 0:

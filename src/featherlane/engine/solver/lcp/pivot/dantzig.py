@@ -86,7 +86,7 @@ def find_direction(r1, i, sign):
     blocks = i // 8 + 1  # eights that hold variables 0 to i
     clear_direction(r1, blocks)
     substitute_backward(r1, r1.one.rhs_entering, r1.one.y)
-    # of dx_i = sign, to which those of dx_C are added
+    # both sums begin with dx_i = sign, then add dx_C
     sum_abs_dx = 1.0
     sum_sq_dx = 1.0
     for k in range(r1.one.nfactor[0]):
@@ -117,9 +117,11 @@ def step_to_bound(r1, j, best):
 
 @kernel
 def step_to_zero_w(r1, j, best, noise):
-    """Returns the step length at which w of variable j, outside the factor, becomes 0; `best` if `best` is shorter.
+    """Returns the step length at which variable j, outside the factor, stops the move; `best` if `best` is shorter.
 
-    A waiting row, which depends on the factor's rows, stops the move at once if its w changes.
+    LOWER, UPPER   w reaches 0
+    WAITING        at once, if w changes: w must stay 0, and j depends on the factor's rows, so it cannot enter them
+    FIXED          never: any w is right
     noise: |dw| up to it is rounding, and counts as no change.
     """
     speed, w = r1.scaled.dw[j], r1.scaled.w[j]
@@ -213,7 +215,11 @@ def enter_factor(r1, p, t):
 
 @kernel
 def change_side(r1, p, i):
-    """Moves variable p, which ended a step of variable i, from the factor to its bound, or at w = 0 into the factor."""
+    """Changes the side of variable p, which ended a step of variable i.
+
+    A variable in the factor moves to the bound that it reached.  A variable at a bound reached w = 0 and enters the
+    factor.
+    """
     if r1.one.state[p] == BETWEEN:
         set_to_bound(r1, p, upper=r1.scaled.dx[p] > 0.0)
         remove_row(r1, p)
@@ -228,8 +234,11 @@ def change_side(r1, p, i):
 def drive_row(r1, i, noise):
     """Moves x_i until w_i = 0 or a bound stops it; `noise`: rounding error of w_i.
 
-    Each round takes one step: up to the end of the move, or to the next variable before i that changes sides.  Variable
-    i is left WAITING if the step is unbounded, if too many steps have length 0, or after too many pivots.
+    Each round takes one step: up to the end of the move, or to the next variable before i that changes sides.
+    At the end of the move, variable i enters the factor (w_i = 0) or is at its bound.  It is left WAITING if
+    - the step is unbounded: there is no solution;
+    - too many steps have length 0, or the solve takes too many pivots;
+    - w_i = 0, but variable i depends on the factor's rows, so that it cannot enter.
     """
     sign = 1.0 if r1.scaled.w[i] < 0.0 else -1.0  # w_i increases with x_i
     zero_steps_left = STANDSTILL * r1.one.n[0] + 8  # steps of length 0 that are still allowed

@@ -95,9 +95,12 @@ def limit_mismatch(r1):
 
 @kernel
 def move_with_limits(r1):
-    """Moves x of friction rows after their limits: rows at a limit stay at it, others are clipped to it.
+    """Moves x of all friction variables after their limits have changed.
 
-    A row at a limit that has become infinite keeps its x, and is WAITING.
+    infinite limit    x does not change; a variable that is not BETWEEN becomes WAITING
+    FIXED             the limit was 0: x goes to the limit to which w drives it
+    LOWER, UPPER      x stays at its limit
+    BETWEEN, WAITING  x is clipped to the limits
     """
     for i in range(r1.one.nconstant[0], r1.one.n[0]):
         state = r1.one.state[i]
@@ -105,8 +108,7 @@ def move_with_limits(r1):
             if state != BETWEEN:
                 r1.one.state[i] = WAITING
         elif state == FIXED:
-            # the limit was 0: it opens to the side to which w drives x
-            set_to_bound(r1, i, upper=r1.scaled.w[i] < 0.0)
+            set_to_bound(r1, i, upper=r1.scaled.w[i] < 0.0)  # x rises if w < 0
         elif state in (LOWER, UPPER):
             set_to_bound(r1, i, upper=state == UPPER)
         else:

@@ -204,6 +204,7 @@ def free_friction(p, ready):
 def solve_sets(p, least, live):
     """x_C <- A_CC^-1 (b_C - A_CN x_N), w_N <- (A x - b)_N in live worlds: C the free rows, N those at a bound.
 
+    x_C moves by -A_CC^-1 w_C, with w = A x - b before this step.
     Overwrites lcp.order, lcp.dx, lcp_dx.   least: pivots up to it count as 0.
     """
     count = list_active_rows(p)

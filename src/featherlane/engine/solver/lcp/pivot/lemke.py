@@ -50,7 +50,8 @@ def exchange_variables(p1, r, c):
     """Exchanges the basic variable of row r and the nonbasic one of column c; the pivot is T_rc.
 
     Row r is solved for the variable of column c: its entries are -T_rj / T_rc for j != c, 1 / T_rc in column c, and
-    -q_r / T_rc.  In each other row i, this row replaces the variable: T_ic times it is added, with T_ic = 0 before.
+    -q_r / T_rc.  In each other row i, this row replaces the variable: T_ic is set to 0, and its former value times row
+    r is added.
     """
     n, stride = p1.one.n[0], p1.nlcpone
     inverse = 1.0 / p1.scaled.A[stride * r + c]
@@ -82,9 +83,10 @@ def nonbasic_column(p1, variable):
 # ---- the ratio test --------------------------------------------------------------------------------------------------
 @kernel
 def lexicographic_coefficient(p1, i, j):
-    """Returns the coefficient of eps^(j + 1) in the basic variable of row i, for q + (eps, eps^2, ...) in place of q.
+    """Returns the coefficient of eps^(j + 1) in the basic variable of row i, if -b is -b + (eps, eps^2, ...).
 
-    It is -T_ic if w_j is nonbasic in column c, 1 if it is the basic variable of row i, else 0.
+    The dictionary then has w_j - eps^(j + 1) in place of each w_j.  So the coefficient is -T_ic if w_j is nonbasic in
+    column c, 1 if w_j is the basic variable of row i, else 0.
     """
     c = nonbasic_column(p1, j)
     coefficient = 0.0
@@ -97,7 +99,7 @@ def lexicographic_coefficient(p1, i, j):
 
 @kernel
 def reaches_zero_first(p1, i, r, c):
-    """Checks whether the basic variable of row i falls to zero before that of row r as that of column c grows.
+    """Checks whether the basic variable of row i falls to zero before that of row r, if the variable of column c grows.
 
     A tie is decided by the coefficients of the powers of eps, in turn: the lexicographic rule.
     """
@@ -115,7 +117,10 @@ def reaches_zero_first(p1, i, r, c):
 
 @kernel
 def leaving_row(p1, c):
-    """Returns the row whose variable falls to zero first as that of column c grows, -1: none; z0 wins every tie."""
+    """Returns the row whose basic variable falls to zero first if the variable of column c grows, -1: none.
+
+    In a tie it is the row of z0, if that is one of them; else the lexicographic rule decides (`reaches_zero_first`).
+    """
     n, stride = p1.one.n[0], p1.nlcpone
     leaving = -1
     largest = 0.0  # largest |T_ic|
@@ -178,7 +183,7 @@ def compute_lemke_w(p1):
 
 @kernel
 def refine_basic_z(p1):
-    """Corrects the basic z by the rounding error of the nonbasic w, which are 0 exactly.  Overwrites scaled.dx.
+    """Corrects the basic z by the nonbasic w, which would be 0 without rounding.  Overwrites scaled.dx.
 
     z of row i <- max(z - sum over columns c of nonbasic w of T_ic w, 0),   with w = A z - b in one.w
     """

@@ -88,8 +88,8 @@ def reduce_group_columns(r1):
     mask = eights(r1.one.sum)[MASK // 8] > 0.5  # lanes of the group
     k = 0
     while k + 4 <= nfactor:
-        # rest: A_kG of rows k to k + 3, minus the sums over the rows j before k, then over the rows of these four:
-        # T_k
+        # rest: at first A_kG of rows k to k + 3; the terms L_kj T_j are subtracted for the rows j before k, then for
+        # those among the four rows; the result is T_k
         block = k * row_eights + c
         old = tuple(LT8[block + r * row_eights] for r in range(4))
         rest = tuple(old[r] for r in range(4))
@@ -125,7 +125,7 @@ def subtract_factor_rows(r1, lane, count):
     block = (8 * c + lane) * row_eights + c
     rest = tuple(LT8[block + r * row_eights] for r in range(4))  # rows of A_GG, from which T^T D^-1 T is subtracted
     for k in range(nfactor):
-        # T_k: row k of T, all columns of G; LT[entry + r]: its entry in the column of row r of these four
+        # T_k: row k of T, all columns of G; LT[entry + r]: entry of T_k in the column of row r of these four
         T_k = LT8[k * row_eights + c]
         minus_Dinv = -Dinv[k]
         entry = 8 * (k * row_eights + c) + lane

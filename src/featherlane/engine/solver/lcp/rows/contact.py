@@ -23,8 +23,9 @@ Symbols: k: a contact;  c: its row: 0 normal, 1 and 2 sliding, 3 turning about t
     `append_jacobian_row`: the next row of the LCP, from primal.search;
     `set_row`: its right-hand side and bounds;  `set_friction`: makes it a friction row;
     con_carrier: the two bodies of a contact;  con_dim: its number of rows, 1 to 6;
-    `mark_contacts_with_rows` sets con_D > 0 in worlds in which a contact has rows;  `set_contact_parameters` mixes
-    con_erp, ... of contact k;  `friction_without_minimum`: mu, or 0 if it is the least value that mixing gives.
+    `mark_contacts_with_rows` sets con_D > 0 in worlds in which a contact has rows;  `set_contact_parameters` sets the
+    parameters of contact k, and returns the target angular velocity about its normal [rad/s];
+    `friction_without_minimum`: mu, or 0 if it is the least value that mixing gives.
 Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  D. Stewart and J. Trinkle, "An implicit
     time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb friction" (1996), for the gap.
 """
@@ -128,12 +129,11 @@ def append_friction(m, d, k, start, n, present, normal, spin):
 
 @kernel
 def append_contact(m, d, k, start, n, present):
-    """Appends the normal row and the friction rows of contact k; sets con_lcprow and con_erp, con_cfm, ...
+    """Appends the normal row and the friction rows of contact k; sets con_lcprow and the contact's parameters.
 
     start, n: first column and number of columns of the rows; present: mask of worlds with the contact.
     """
-    # spin: target of the row that turns about the normal [rad/s]
-    spin = set_contact_parameters(m, d, k)
+    spin = set_contact_parameters(m, d, k)  # target of the row that turns about the normal [rad/s]
     erp, cfm = contact_softness(m, d, k)
     fill_contact_row(m, d, k, c=0, start=start, n=n, present=present)  # the normal: writes J to d.primal.search
     row = append_jacobian_row(m, d, start, n)

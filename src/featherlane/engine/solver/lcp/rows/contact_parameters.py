@@ -6,6 +6,7 @@ If both geoms set them, the softer values apply: the smaller ERP, the larger CFM
 The direction of friction is the first geom's or, if it has none, the second's.
 User-defined contacts keep their own parameters; their con_cand is NO_CANDIDATE, as they come from no pair of geoms.
 Symbols: k: a contact;  g: the geom that sets its parameters;  h: the other one, or g again if g alone sets them.
+    con_belt: required velocity of body 2 relative to body 1 along normal and tangents, by moving surfaces [m/s];
     `leading_geoms` returns (g, h);  `mix_restitution` sets con_restitution and con_restitution_vel;
     `set_slip_friction` sets both sliding coefficients, between static and kinetic friction by the slip velocity;
     `surface_velocity`: (linear, angular) velocity of a geom's moving surface relative to its body, in world axes;
@@ -81,10 +82,10 @@ def turn_tangents(m, d, k, g, h):
 
 @kernel
 def add_belt(m, d, k):
-    """Adds v1 - v2 of the two moving surfaces to con_belt; returns w1 - w2 about the normal [rad/s].
+    """Adds the tangential part of v1 - v2 of moving surfaces to con_belt; returns w1 - w2 about the normal [rad/s].
 
-    v, w: linear and angular velocity of a surface relative to its body.  The surfaces stick if body 2 moves relative to
-    body 1 by v1 - v2.
+    v, w: linear and angular velocity of a surface relative to its body, 0 for geom -1 (none).  The surfaces stick if
+    body 2 moves relative to body 1 by v1 - v2.
     """
     c = d.contact[k]
     spin = 0.0
@@ -102,12 +103,16 @@ def add_belt(m, d, k):
 
 @kernel
 def set_contact_parameters(m, d, k):
-    """Sets con_erp, con_cfm, con_belt, ... of contact k and turns its tangents.
+    """Sets the parameters of contact k; returns the target angular velocity of body 2 about the normal [rad/s].
 
-    Returns the target angular velocity of body 2 relative to body 1 about the normal [rad/s].
+    User-defined contact: it keeps its parameters; a negative con_erp or con_cfm becomes the model's.
+    Detected contact: `mix_parameters` sets con_erp, con_cfm, con_compliance, con_frictionforce and turns the tangents;
+        con_restitution, con_restitution_vel and the sliding coefficients of con_friction follow; con_belt begins at 0.
+    Both: the velocities of moving surfaces are added to con_belt.
+    The target is relative to body 1.
     """
     c = d.contact[k]
-    if c.cand == NO_CANDIDATE:  # user-defined: no geoms to mix
+    if c.cand == NO_CANDIDATE:  # user-defined
         c.erp = own_or_model_value(c.erp, m.opt_erp[0])
         c.cfm = own_or_model_value(c.cfm, m.opt_cfm[0])
     else:

@@ -28,7 +28,11 @@ ALIKE = 1e-6  # largest 1 - cosine of two normals that count as equal
 
 @kernel
 def mark_acting(m, d):
-    """Sets con_D > 0 if a contact touches and its bodies are not welded to each other, else 0."""
+    """Sets con_D > 0 in worlds in which contact k acts, else 0, for all contacts.
+
+    A contact acts if contacts are enabled, its bodies are not welded to each other, and it touches or, with `sweeping`,
+    is predicted within the step.
+    """
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]

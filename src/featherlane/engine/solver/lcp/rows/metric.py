@@ -30,7 +30,7 @@ def factor_step_inertia(m, d):
     Reads:  M (nC,), qfrc_smooth (nv,), qvel.   Writes: qH (nC,), qHDiagInv, qacc_step, lcp.scale (nv,).
     """
     copy_vector(m, d.qfrc_smooth, d.qacc_step)
-    # qHDiagInv is first the diagonal of Mh, then 1 / D: qacc_step is first f, then Mh^-1 f
+    # qHDiagInv is first the diagonal of Mh, then 1 / D;  qacc_step is first f, then Mh^-1 f
     if m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER):  # no damping at the end of the step: Mh = M
         for i in range(m.nv):
             d.qHDiagInv[i] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]

@@ -158,11 +158,14 @@ def largest_diagonal(p):
 
 @kernel
 def set_steps(p, cone):
-    """Computes lcp.step, the change of x_i per unit of w_i: 1 / A_ii; on a cone mu_i^2 / sum mu_j^2 A_jj for friction.
+    """Computes lcp.step, the change of x_i per unit of w_i.
 
-    The friction rows of a cone then have equal steps in the metric of s; the sum, the trace of their block of A there,
-    bounds every eigenvalue.  The force of a row with A_ii = 0 has no effect on w: with finite bounds, a long step
-    brings it to one of them; else its steps are short.
+        1 / A_ii                       if cone = 0, and for all rows but those of friction on a cone
+        mu_i^2 / sum of mu_j^2 A_jj    if cone = 1, for friction row i of a cone, over its friction rows j: the steps
+                                       are equal in the metric of s, and the sum, the trace of their block of A there,
+                                       bounds every eigenvalue
+    If A_ii = 0, w does not depend on the force of the row.  With finite bounds, its step is long, so that it comes to
+    one of them; else the step is short.
     """
     largest = largest_diagonal(p)
     floor = FLOOR * largest
@@ -188,9 +191,11 @@ def set_disc_steps(p, k, count):
 
 @kernel
 def set_cone_steps(p):
-    """Sets lcp.step to 1 / A_ii; to mu_i^2 / max mu_j^2 A_jj for a normal (mu = 1) and its friction rows j.
+    """Computes lcp.step, the change of x_i per unit of w_i, for projections on whole cones.
 
-    All rows of a contact then have equal steps in (x_k, s), as the projection on the whole cone requires.
+    mu_i^2 / max of mu_j^2 A_jj    for a normal row with friction (mu = 1) and its friction rows with mu_i > 0, over
+                                   these rows j: equal steps in (x_k, s), as the projection requires
+    as in `set_steps`              for all other rows: 1 / A_ii
     """
     set_steps(p, cone=0)  # lcp.step = 1 / A_ii
     for k in range(p.lcp.n[0]):

@@ -1,10 +1,11 @@
-"""`--video`: writes one world as an MP4 file."""
+"""Writes the motion of one world as an MP4 file: `featherlane simulate --video`, and the viewer."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,13 +47,18 @@ def camera_of(model, camera: str | None) -> int:
 
 
 def write_video(
-    path: Path, model, camera: int, frames: list[np.ndarray], rate: float, progress: Callable[[], None]
+    path: Path,
+    model,
+    camera: int | Mapping[str, Any],
+    frames: Sequence[Mapping[str, np.ndarray]],
+    rate: float,
+    progress: Callable[[], None] = lambda: None,
 ) -> None:
-    """Renders positions by casting rays, and writes them as an MP4 file of the model's offscreen size.
+    """Renders states by casting rays, and writes them as an MP4 file of the model's offscreen size.
 
     Args:
-        camera: number of the camera, -1 for the free one.
-        frames: positions, (nq,) each.
+        camera: number of the camera, -1 for MuJoCo's free one; or a free one as for `featherlane.Camera`.
+        frames: fields of each state by name: `qpos`, and `mocap_pos` and `mocap_quat` if they differ from the defaults.
         rate: frames per second.
         progress: called after each frame, to report progress.
     """
@@ -60,12 +66,13 @@ def write_video(
 
     sides = model.mj_model.vis.global_.offwidth, model.mj_model.vis.global_.offheight
     width, height = (max(min(side, most) // BLOCK, 1) * BLOCK for side, most in zip(sides, LARGEST, strict=True))
-    view = Camera({} if camera < 0 else camera, width=width, height=height, output="rgb")
+    view = Camera({} if camera == -1 else camera, width=width, height=height, output="rgb")
     world = Batch(model, 1)
     with mujoco_warnings(), whole_file(path) as part:
         writer = imageio.get_writer(part, format="FFMPEG", fps=rate, codec="libx264", quality=8)
         with writer:
-            for qpos in frames:
-                world.qpos[0] = qpos
+            for frame in frames:
+                for name, value in frame.items():
+                    getattr(world, name)[0] = value
                 writer.append_data(np.asarray(world.render(view).rgb)[0])
                 progress()

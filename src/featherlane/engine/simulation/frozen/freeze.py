@@ -1,0 +1,256 @@
+"""Writes a model, its memory and its compiled kernels into one file: `featherlane.freeze`."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from featherlane.engine.lanes import Record
+from featherlane.engine.lanes.build import shared_object
+from featherlane.engine.lanes.kernel import symbol
+from featherlane.engine.lanes.processor import cpu_level, levels_of_architecture, split_target, target_name
+from featherlane.engine.lanes.processor import levels as runnable_levels
+from featherlane.engine.lanes.record import LINE, address
+from featherlane.engine.lanes.runtime import mode
+from featherlane.engine.model.arguments import instance, one_of
+from featherlane.engine.model.array_file import whole_file
+from featherlane.engine.model.enums import State
+from featherlane.engine.model.model import Model, check_model
+from featherlane.engine.model.names import element
+from featherlane.engine.simulation.frozen.loader import loader
+from featherlane.engine.simulation.frozen.world import FrozenWorld, checked_path, moved
+from featherlane.engine.simulation.step.forward import forward_pass, steps
+from featherlane.engine.simulation.tile.fields import ADDRESSES, DATA
+from featherlane.engine.simulation.tile.library import library
+from featherlane.engine.simulation.tile.workspace import in_use
+from featherlane.engine.simulation.world.data import Data, ready
+from featherlane.engine.simulation.world.recordings import check_bindable
+from featherlane.engine.simulation.world.state import places, state_size
+from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeatureError
+
+FORMAT = 1
+COMMENT = "featherlane frozen world, SHA-256 of manifest.json: "
+DATE = (2026, 1, 1, 0, 0, 0)  # of all members: equal worlds have equal files
+FORM = ("f64", 1)  # one world in double precision
+STAGES = {"step": steps, "forward": forward_pass}
+STEPS, BLOCKS = 1000, 10  # of the self-test; each block has its own controls
+LOADER = ("featherlane.h", "featherlane.c")
+NAMED = ("body", "joint", "geom", "site", "actuator", "tendon", "sensor", "camera", "equality", "keyframe")
+NUMBERS = {"real": "f8", "scalar": "f8", "int": "i4", "long": "i8"}
+CROSS = {"aarch64": ("linux", "aarch64")}  # levels of another architecture, and their system
+
+
+def freeze(model: Model, path: str | Path, *, targets: Sequence[str] = (), data: Data | None = None) -> str:
+    """Writes a model with its memory and its compiled kernels into one file, for `thaw` and for C.
+
+    The file steps one world in float64, bitwise as `step` does now, in any later version of Featherlane, with any
+    version of MuJoCo, and in C without Python.  docs/frozen.md describes the file.
+
+    Args:
+        model: the model, with its present values.
+        path: the file, which ends in .flz.
+        targets: CPU levels that the file has kernels for, such as "x86-64-v3" or "aarch64"; by default that of this
+            machine.  Levels that the installation has no kernels for are compiled now, which requires
+            `featherlane[jit]` and a C compiler.
+        data: the world whose state a reset of the frozen world restores; None: the model's defaults.
+
+    Returns:
+        The hash of the file, 64 hexadecimal digits: `thaw(path, trust=hash)` opens no other file.
+
+    Raises:
+        ArgumentTypeError: `model` is not a Model, `data` is not a Data.
+        ModelError: an unknown target, a path without .flz, a file that cannot be written.
+        UnsupportedFeatureError: the model has user callbacks, or sensors that are not computed.
+        RuntimeError: the system is not Linux; the kernels of a target, or the C library, cannot be compiled here.
+    """
+    check_model(model)
+    loader()  # raises an error on other systems
+    if mode() == "python":
+        raise ModelError("freeze: kernels run uncompiled (FEATHERLANE_MODE is python), allowed are the compiled modes")
+    out, levels = checked_path(path), _levels(targets)
+    _refuse(model)
+    manifest, members = _contents(model, _start(model, data), levels)
+    controls = np.frombuffer(members["controls.bin"], "<f8").reshape(BLOCKS, model.nu)
+    test = {"steps": STEPS // BLOCKS, "blocks": BLOCKS}
+    manifest["self_test"] = test | {"hash": moved(_start(model, data), controls, test["steps"])}
+    return _write(out, manifest, members, bool({*levels} & {*runnable_levels()}))
+
+
+def _contents(model: Model, world: Data, levels: list[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Returns the manifest, without the self-test, and the other members by name."""
+    workspace = world.workspace
+    sections = {
+        name: _section(record, workspace.sizes)
+        for name, record in (("model", workspace.rows.record), ("data", workspace.record))
+    }
+    targets = [_target(level) for level in levels]
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "featherlane": _version(),
+        "source": Path(model.source).name,
+        "layout": library().layout_hash(),
+        "symbols": {name: symbol(stage, *FORM, False) for name, stage in STAGES.items()},
+        "targets": targets,
+        "records": {
+            name: {"bytes": nbytes, "image": f"{name}.bin", "fields": fields}
+            for name, (fields, nbytes, _) in sections.items()
+        },
+        "pointers": _pointers(workspace.record, sections["data"][0]),
+        "state": _state(model),
+        "names": {kind: model.names(kind) for kind in NAMED},
+    }
+    members = {f"{name}.bin": image for name, (_, _, image) in sections.items()}
+    for level, target in zip(levels, targets, strict=True):
+        members[target["file"]] = shared_object(library(), STAGES.values(), FORM, level)
+    members["controls.bin"] = _controls(model).astype("<f8").tobytes()
+    return manifest, members | {f"c/{name}": Path(__file__).with_name(name).read_bytes() for name in LOADER}
+
+
+def _write(path: Path, manifest: dict[str, Any], members: dict[str, bytes], is_runnable: bool) -> str:
+    """Writes a zip without compression, whole or not at all, and runs its self-test; returns the hash of its manifest.
+
+    Raises:
+        ModelError: the file cannot be written, or its self-test fails.
+    """
+    manifest = manifest | {"files": {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}}
+    text = json.dumps(manifest, ensure_ascii=False, separators=(",", ":")).encode()
+    digest, out = hashlib.sha256(text).hexdigest(), io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as file:
+        for name, content in {"manifest.json": text, **members}.items():
+            file.writestr(zipfile.ZipInfo(name, DATE), content)
+        file.comment = (COMMENT + digest).encode()
+    try:
+        with whole_file(path) as part:
+            part.write_bytes(out.getvalue())
+            if is_runnable and not FrozenWorld(part).self_test():
+                raise ModelError(
+                    f"{path}: the kernels have other bits than `step`, allowed are equal ones; report this"
+                )
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be written: {error.strerror}") from None
+    return digest
+
+
+def _levels(given: Any) -> list[str]:
+    """Returns the targets by the names of the compiler, the best levels first."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ArgumentTypeError(f"targets: got {given!r}, allowed is a sequence of names")
+    own = levels_of_architecture()
+    known = {level: level for level in own}
+    known |= {level: target_name(level, *place) for level, place in CROSS.items() if level not in own}
+    wanted = [one_of("targets", name, known) for name in given] or [cpu_level()]
+    if wanted == ["native"]:
+        raise ModelError(f"targets: this machine has none of the CPU levels; allowed are {', '.join(known)}")
+    return [name for level, name in known.items() if level in wanted]
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
+    try:
+        return version("featherlane")
+    except PackageNotFoundError:  # its source is on the path
+        return "not installed"
+
+
+def _target(level: str) -> dict[str, str]:
+    """Returns a target as the manifest lists it."""
+    name, (system, architecture) = split_target(level)
+    found = {"name": name, "system": system, "architecture": architecture}
+    return found | {"file": f"kernels/{system}-{architecture}/{name}.so"}
+
+
+def _refuse(model: Model) -> None:
+    """Raises an error for all that a file cannot have, by name."""
+    mj = model.mj_model
+    found = [f"{element(mj, 'actuator', i)}: user-defined {kind}" for i, kind in model.user_actuators]
+    found += [f"{element(mj, 'sensor', i)}: user-defined sensor" for i in model.user_sensors]
+    found += [f"option lcp_solver: registered solver {model.opt.lcp_solver!r}"] if model.user_lcp_solver else []
+    if found:
+        raise UnsupportedFeatureError(found, model.source, "user callbacks cannot be frozen")
+    check_bindable(model, "freeze", "sensordata")
+
+
+def _start(model: Model, data: Data | None) -> Data:
+    """Returns a new world in the state that the file has."""
+    if data is not None:
+        instance("data", data, Data, "a Data (created by featherlane.Data(model))", ArgumentTypeError)
+        ready(model, data)
+    world = ready(model, Data(model) if data is None else data.copy())
+    world.mute()
+    held = [
+        name
+        for name in ADDRESSES
+        if (world.workspace.record.size(name) if DATA[name].kind == "size" else world.workspace.arrays[name].any())
+    ]
+    if held:
+        raise ModelError(f"freeze: {', '.join(held)} hold addresses of callbacks, allowed are worlds without")
+    return world
+
+
+def _section(record: Record, sizes: Mapping[str, int]) -> tuple[list[dict[str, Any]], int, bytes]:
+    """Returns the fields of a record for the manifest, the size of its memory, and its image."""
+    fields, offset, lines, content = [], 0, [np.zeros(0, "<i8")], [np.zeros((0, LINE), np.uint8)]
+    for f in record.layout.fields:
+        if f.kind == "size":
+            fields.append({"name": f.name, "kind": "size", "value": record.size(f.name)})
+            continue
+        array = record.arrays[f.name]
+        fields.append(
+            {
+                "name": f.name,
+                "kind": f.kind,
+                "type": NUMBERS[f.kind],
+                "shape": f.dims(sizes),
+                "unit": f.unit,
+                "offset": offset,
+                "rows": len(array),
+                "writable": int(f.role in ("state", "drive", "input")),
+                "reset": int(f.traits.reset or f.name == "tree_settled"),
+                "whole": int(f.dtype == "int64" or f.kind in ("int", "long")),
+            }
+        )
+        if f.role != "pointer":
+            used = np.ascontiguousarray(in_use(array)).reshape(-1).view(np.uint8)
+            rows = np.concatenate([used, np.zeros(-used.size % LINE, np.uint8)]).reshape(-1, LINE)
+            (kept,) = np.nonzero(rows.any(1))
+            lines.append((offset // LINE + kept).astype("<i8"))
+            content.append(rows[kept])
+        offset += -(-array.nbytes // LINE) * LINE + LINE
+    every = np.concatenate(lines)
+    return (
+        fields,
+        offset,
+        np.int64(every.size).astype("<i8").tobytes() + every.tobytes() + np.concatenate(content).tobytes(),
+    )
+
+
+def _pointers(record: Record, fields: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """Returns (offset of a word, offset that it points to) for the words of the role `pointer` that are not 0."""
+    offsets, found = {f["name"]: f["offset"] for f in fields if f["kind"] != "size"}, []
+    spans = [(address(record.arrays[name]), record.arrays[name].nbytes, offset) for name, offset in offsets.items()]
+    for name in record.layout.of("pointer"):
+        for i, word in enumerate(record.arrays[name].tolist()):
+            targets = [offset + word - first for first, nbytes, offset in spans if first <= word < first + nbytes]
+            found += [(offsets[name] + 8 * i, target) for target in targets]
+    return found
+
+
+def _state(model: Model) -> dict[str, Any]:
+    """Returns the layout of a state vector, `State.INTEGRATION`."""
+    parts = [(field, at.start, at.stop - at.start) for field, at in places(model, State.INTEGRATION)]
+    return {"size": state_size(model, State.INTEGRATION), "parts": parts}
+
+
+def _controls(model: Model) -> np.ndarray:
+    """Returns the controls of the self-test, (blocks, nu): random in the ranges, or in -1 to 1 without a range."""
+    low, high = np.where(model.actuator_ctrllimited[:, None] != 0, model.actuator_ctrlrange, (-1.0, 1.0)).T
+    seed = int.from_bytes(hashlib.sha256(b"featherlane self-test").digest()[:4], "little")
+    return np.random.default_rng(seed).uniform(low, high, (BLOCKS, model.nu))
