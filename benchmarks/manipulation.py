@@ -1,7 +1,7 @@
 """Compares robosuite's tasks with batches of them: speed, memory and images.
 
     pip install 'featherlane[gym,jit]' 'mujoco==3.9.0'    # and robosuite: see docs/integrations/robosuite.md
-    MUJOCO_GL=egl python benchmarks/manipulation.py --cpu --write    # six minutes
+    MUJOCO_GL=egl python benchmarks/manipulation.py --cpu --write    # three minutes
 
 Both simulators run in one process with random actions; rounds of both alternate.  Episodes have HORIZON actions, and
 resets are part of the time.  robosuite has one environment with soft resets, and observes and rewards as by default.
