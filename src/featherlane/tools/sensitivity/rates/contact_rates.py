@@ -189,7 +189,7 @@ def stiffness_rate(m, d, p, k, side, S, dist, pos):
     """Returns dD / D = s dr - dA / A, the relative change of all stiffnesses of contact k, for a motion S.
 
     A is the contact's inverse inertia.  It changes under Coulomb's law only, with the arms from both bodies' coms
-    (xipos).  There s is 0, because `contact_laws` moves its effect into slot_slope.aref.
+    (xipos).  Under this law s = 0, because `contact_laws` moves its effect into slot_slope.aref.
     side: that of the body that S moves.  If it moves both (BOTH), neither r nor the arms change.
     dist, pos: changes of distance and point, results of `displaced_contact`.
     """
