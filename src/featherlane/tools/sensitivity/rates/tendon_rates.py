@@ -143,9 +143,10 @@ def _side_of_limit(m, d, k, i):
 
 @kernel
 def _set_rows(m, d, p):
-    """row_* <- rates of each separate row, see `_is_separate`.
+    """Sets the rates of each separate row (`_is_separate`); adds those of limits and dry friction to their tendons.
 
-    ten_* += rates of the limits and the dry friction of tendons.
+    Writes: row_force, row_stiffness, row_damping, row_curvature, row_J2_stiffness, row_cross_stiffness; ten_force,
+            ten_stiffness, ten_damping, ten_curvature.
     Connects and welds are in fastening_rates.py, rows of single dofs in dof_rates.py.
     """
     shortest = shortest_timeconst(m)

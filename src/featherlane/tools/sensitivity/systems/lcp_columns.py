@@ -77,7 +77,7 @@ def has_cones(m):
 
 @kernel
 def _place_world(m, d, p):
-    """Computes positions and contacts; p.slot_* <- contacts and their derivatives.
+    """Computes positions and contacts, and stores them with their derivatives (`contact_moves`, `store_contacts`).
 
     con_present <- 0 for contacts in their gap, which have no row (D = 0): displaced poses need not have these contacts.
     """
@@ -182,7 +182,10 @@ def _evaluate_at_point(m, d, p, step, given):
 
 @kernel
 def _store_upper(m, d, p, s):
-    """Column s of col_* <- the values at the upper point."""
+    """Column s of col_acceleration, col_act, col_w and col_first <- qacc, act, lcp.w and lcp.g at the upper point.
+
+    The slacks are left out if the point has another number of rows, for which rows_same is 0.
+    """
     n = d.lcp.n[0]
     copy(d.qacc, m.nv, p.col_acceleration, s * m.nv)
     copy(d.act, m.na, p.col_act, s * m.na)
@@ -193,7 +196,10 @@ def _store_upper(m, d, p, s):
 
 @kernel
 def _store_quotients(m, d, b, p, thread, tile, s, scale):
-    """Column s of col_* <- (the stored upper values - the present lower ones) scale; scale: 1 / (up + down)."""
+    """Column s of the fields of `_store_upper` <- (stored upper values - present lower ones) scale.
+
+    scale: 1 / (up + down).
+    """
     n = d.lcp.n[0]
     difference_quotient(d.qacc, m.nv, p.col_acceleration, s * m.nv, scale)
     difference_quotient(d.act, m.na, p.col_act, s * m.na, scale)
