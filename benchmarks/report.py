@@ -94,6 +94,7 @@ PAGES = {
     "mjlab-training": ROOT / "docs" / "integrations" / "mjlab.md",
     "urdf-sets": ROOT / "docs" / "migration-pinocchio.md",
     "integrations-robosuite": ROOT / "docs" / "integrations" / "robosuite.md",
+    "integrations-libero": ROOT / "docs" / "integrations" / "libero.md",
     "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }
 

@@ -338,8 +338,8 @@ def test_results_of_a_single_world_are_copies():
     assert infos["tendon_length"].shape == (2,) and np.ndim(infos["x_velocity"]) == 0
 
 
-# tasks of dm_control and robosuite are checked where these libraries are installed
-OWN = sorted(name for name in environments.tasks() if not name.startswith(("dm_control.", "robosuite.")))
+# tasks of dm_control, robosuite and LIBERO are checked where these libraries are installed
+OWN = sorted(name for name in environments.tasks() if not name.startswith(("dm_control.", "robosuite.", "libero_")))
 
 
 @pytest.mark.parametrize("name", OWN)

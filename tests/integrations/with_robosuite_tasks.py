@@ -161,6 +161,11 @@ def test_most_of_200_random_actions_agree(name):
     assert np.mean(same) > 0.9
 
 
+def test_rewards_that_are_not_shaped_need_no_contacts_of_fingers():
+    pairs = compare("NutAssembly", reward_shaping=False)
+    assert not pairs.env.task.source.contacts.names
+
+
 @pytest.mark.parametrize("kind", ["OSC_POSITION", "JOINT_POSITION", "JOINT_TORQUE"])
 def test_controllers_are_those_of_the_configuration(kind):
     config = load_composite_controller_config(robot="Panda")

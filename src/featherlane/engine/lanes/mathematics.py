@@ -54,6 +54,7 @@ def _exp_sum(x, rest):
     lowest, highest = (-104.0, 89.0) if single_precision(x) else (-746.0, 710.0)
     y = clip(x, lowest, highest)
     n = rint(y * LOG2_E)
+    # if x was clipped it may be infinite and `rest` NaN, so `rest` is left out
     r = fma(-n, LN2_REST, fma(-n, LN2_1, y)) + where(y == x, rest, 0.0)
     # q(r) is a polynomial, evaluated by Horner's method from the highest coefficient down
     q = fma(r, 2.0914748389520338e-09, 2.5105260083369316e-08)
@@ -85,7 +86,7 @@ def _reduce(x):
     tiny = x < 1.2e-38
     f, e = split_exponent(where(tiny, x * 18014398509481984.0, x))
     e = where(tiny, e - 54.0, e)
-    big = f > SQRT2
+    big = f > SQRT2  # `split_exponent` returns f in [1, 2)
     return where(big, 0.5 * f, f), where(big, e + 1.0, e)
 
 

@@ -131,7 +131,7 @@ def operational_space(
 
     @kernel
     def update_position(d, p):
-        """Moves the target from the position of the site, in worlds with a new goal."""
+        """Sets the target position to the site's plus p.change in worlds with a new goal; clips it to the limits."""
         x = d.site_xpos[site]
         if base >= 0:
             x = d.site_xmat[base].T @ (x - d.site_xpos[base])
@@ -142,7 +142,7 @@ def operational_space(
 
     @kernel
     def update_orientation(d, p):
-        """Turns the target from the orientation of the site, in worlds with a new goal."""
+        """Sets the target orientation to the site's, turned by p.turn, in worlds with a new goal."""
         R = d.site_xmat[site]
         if base >= 0:
             R = d.site_xmat[base].T @ R

@@ -60,8 +60,9 @@ def _clamp_joints(m, d, p):
 
 @kernel
 def _apply_step(m, d, p):
-    """Sets the position in d to q (+) x within the limits; p.x becomes the step that was made.  Returns max |x_i|.
+    """Sets the position in d to q (+) x within the limits; returns max |x_i|.
 
+    For slides and hinges p.x becomes the step that was made.  For other joints p.x remains the step before the limit.
     Writes: d.qpos, the listed bodies' frames, p.x, p.step.
     """
     for i in range(p.ndof):
@@ -72,7 +73,7 @@ def _apply_step(m, d, p):
     longest = 0.0
     for i in range(p.ndof):
         j = p.dof_joint[i]
-        if is_scalar(m.jnt_type[j]):  # the limit may have shortened its step
+        if is_scalar(m.jnt_type[j]):  # its limit may have shortened the step
             adr = m.jnt_qposadr[j]
             p.x[i] = d.qpos[adr] - p.q[adr]
         longest = fmax(longest, fabs(p.x[i]))
@@ -161,9 +162,9 @@ def _largest_diagonal(p):
 
 @kernel
 def _is_reached(d, p):
-    """Returns the mask of worlds whose errors are all within the tolerances.
+    """Returns the mask of worlds whose errors are all within the tolerances, and that have no posture.
 
-    No world with a posture: there the iteration continues to the minimum, which is a compromise.
+    With a posture (stiffness > 0) the iteration continues to the minimum, a compromise of targets and posture.
     """
     reached = not_(p.stiffness[0] > 0.0)
     for t in range(p.nrow):
@@ -218,6 +219,7 @@ def levenberg_marquardt(m, d, p):
         predicted = _model_decrease(p)
         accepted = running & (gain > 0.0) & (predicted > 0.0)
         rho = gain / where(predicted > 0.0, predicted, 1.0)
+        # stalls: the accepted step lowers the cost and its quadratic model by at most this fraction
         stalls = accepted & (gain <= decrease * p.cost[0]) & (predicted <= decrease * p.cost[0])
         _accept_trial(d, p, accepted)
         # damping of the next step: mu max(1/3, 1 - (2 rho - 1)^3), or mu nu after a rejected one

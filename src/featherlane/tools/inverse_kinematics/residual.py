@@ -208,7 +208,8 @@ def _add_fastening(m, d, p, t, e):
         # without a torquescale a weld does not hold the orientation
         holds = where(m.eq_data[e, 10] != 0.0, 1.0, 0.0)
         frame, q = orientations(m, d, e)
-        # q = q_2* q_1 is the rotation from the second frame to the first, in the axes of `frame` = q_2
+        # q = q_2* q_1 q_rel is the rotation of the first relative to the second, in the axes of `frame` = q_2.  Its
+        # opposite is the error that a step reduces
         rotation = -holds * (frame @ quat_log(q.unit))
         for i in range(p.ndof):
             _, w = _dof_motion(m, d, p.dof[i], p.dof_joint[i], p1)

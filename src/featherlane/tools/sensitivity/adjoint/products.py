@@ -154,7 +154,8 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
         damped = begin_step(m, d, p)
         # with con_overflow the contacts do not fit into the tile: the world must run alone (-1)
         if d.con_overflow[0] == 0:
-            # leaves_out: the Hessian lacks entries; it, and rows beyond the shared buffer, may fit in a world alone
+            # -1 (run alone) if the Hessian lacks entries (leaves_out) or not all rows fit: both may fit without the
+            # other worlds of the tile
             p.report[KNOWN] = where(leaves_out(d) | (p.report[FITS] == 0.0), -1.0, p.report[KNOWN])
             solve_costate(m, d, p, damped)
             for c in range(n):

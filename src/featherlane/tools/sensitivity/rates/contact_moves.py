@@ -12,8 +12,12 @@ a displaced pose may list the same contacts in other slots: slot_at[k] is the sl
     geom_pos, geom_mat        own pose of all geoms
     slot_cand, geom, point    the contact's candidate pair, its geoms and the number of its point; slot_present: 1 in
                               worlds that have it
-    slot_gone[k], lost[k]     1: the contact is absent at a displaced pose; 1: no point of its pair is near it there
-    slot_known[0], near[0]    by world: 1: no contact is gone, -1: the buffer is full; 1: another point is near
+    slot_lost[k]              1: no point of the pair is near the contact at the pose displaced by +STEP
+    slot_gone[k]              1: the contact is absent at a displaced pose, or lost at both poses of a twist; 0.5: lost
+                              at one of them; else 0
+    slot_known[0]             of a world: 1: all displaced poses have its contacts, 0: one is absent, -1: the buffer is
+                              full
+    slot_near[0]              of a world: 1: a displaced pose has another contact, or a contact is lost there
     slot_own, upper, lower    (distance, position, frame) at the own pose, and at the poses displaced by +STEP and -STEP
     slot_moves[k]             the map (7, 6) from a relative twist to changes of distance (row 0), point (rows 1 to 3)
                               and rotation of the frame (rows 4 to 6); body 1 is fixed, body 2 moves
@@ -139,7 +143,7 @@ def _find_slots(d, p, n):
         for s in range(d.ncon_slot[0]):
             if p.slot_taken[s] == 0:
                 p.slot_near[0] = where(d.con_present[s] > 0.0, 1.0, p.slot_near[0])
-        # alone, a world without contacts is not differenced (n = 0), so in a tile its slot_near is 0 too
+        # a world without contacts has slot_near = 0, as in a tile with this world alone, where n = 0
         p.slot_near[0] = where(touching > 0.0, p.slot_near[0], 0.0)
 
 
@@ -201,13 +205,15 @@ def _square_from_own(d, p, s, k):
 
 @kernel
 def _store_place(d, p, k, places):
-    """places[k] <- (distance, position, frame) of slot k at a displaced pose; zeros if it is absent.
+    """places[k] <- (distance, position, frame) of slot k at a displaced pose; returns 1 in worlds of case 4, else 0.
 
-    Returns 1 in worlds where no point of the pair is within JUMP of the point at the own pose, else 0.
     places: slot_upper or slot_lower.
-    A detected point farther away than JUMP is a different one, because the corners of a clipped polygon may be numbered
-    from a different corner on.  Such worlds use the pair's nearest point instead.  If this is farther away than JUMP as
-    well (a face may be represented by different points), they use the place at the own pose, and slot_near <- 1.
+        1. No slot was detected (slot_at = -1): zeros.
+        2. The detected point is within JUMP of the point at the own pose: the detected place.
+        3. astray: it is farther away, so it is a different point; the corners of a clipped polygon may be numbered from
+           a different corner on.  The pair's nearest point is used, if it is within JUMP.
+        4. lost: the nearest point is farther away as well; a face may be represented by different points.  The place at
+           the own pose is used, and slot_near <- 1.
     """
     at, lost = p.slot_at[k], 0.0
     places[k] = zeros(13)  # distance, position, frame
@@ -215,7 +221,7 @@ def _store_place(d, p, k, places):
         square, present = _square_from_own(d, p, at, k), p.slot_present[k] > 0.0
         # square == square is false for NaN, which a world without the contact may hold there
         places[k] = where(square == square, _detected_place(d, at), places[k])
-        astray = (square > JUMP * JUMP) & present  # worlds with a different point in slot `at`
+        astray = (square > JUMP * JUMP) & present
         if any_(astray):
             # the pair's nearest point
             for s in range(d.ncon_slot[0]):

@@ -95,7 +95,8 @@ def contact_laws(m, d, p, shortest):
         r = c.dist - c.includemargin
         stiffer, pull, _ = impedance_slopes(c.solref, c.solimp, r, shortest)  # s, and d(K d r) / dr = -d aref / dr
         if m.opt_contact_model == COULOMB:
-            # s acts on the normal force only, as dy_0 = s y_0 dr in pull; a rebound does not follow the impedance
+            # s changes only the normal force: `pull` has it as dy_0 = s y_0 dr, and the stiffness has s = 0.  D and
+            # aref of a rebound do not depend on r: pull = 0
             stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[k][0], pull))
         p.slot_slope[k] = ContactSlope(stiffer, pull)
 
@@ -146,7 +147,8 @@ def _spin(d, p, k, w):
 def _effective_spin(m, d, p, k, S):
     """Returns the spin of contact k's frame, relative to its bodies, due to a motion S of both; 0 if it has no effect.
 
-    It has none in worlds with friction on a cone whose coefficients are equal along both tangents, and about both.
+    It has none on a cone (not a pyramid) in worlds whose coefficients of friction are equal along both tangents, and
+    with rolling friction (dim > 4) also about both.
     """
     c = d.contact[k]
     spin = _spin(d, p, k, S.angular)
@@ -174,7 +176,8 @@ def displaced_contact(m, d, p, k, side, S):
         if c.carrier[1] == c.body[side]:
             dist, pos, rotation = moved_by(p, k, twist)
         else:
-            # body 1 moves: body 2 moves back relative to it, and the contact moves along with body 1
+            # body 1 moves: body 2 moves back relative to it, and the contact moves along with body 1; its frame also
+            # spins about the normal relative to the bodies
             dist, pos, rotation = moved_by(p, k, -twist)
             rotation = fma(_spin(d, p, k, twist.angular), c.frame.rows[0], rotation + twist.angular)
             pos = pos + twist.linear
@@ -183,13 +186,15 @@ def displaced_contact(m, d, p, k, side, S):
 
 @kernel
 def stiffness_rate(m, d, p, k, side, S, dist, pos):
-    """Returns s dr, the relative change of all stiffnesses of contact k, if S moves the body on that side.
+    """Returns dD / D = s dr - dA / A, the relative change of all stiffnesses of contact k, for a motion S.
 
+    A is the contact's inverse inertia.  It changes under Coulomb's law only, with the arms from both bodies' coms
+    (xipos).  Under this law s = 0, because `contact_laws` moves its effect into slot_slope.aref.
+    side: that of the body that S moves.  If it moves both (BOTH), neither r nor the arms change.
     dist, pos: changes of distance and point, results of `displaced_contact`.
     """
     rate = p.slot_slope[k].stiffness * dist
     if m.opt_contact_model == COULOMB and side != BOTH:
-        # stiffness is 1 / A with the contact's inverse inertia A, which follows the arms from both bodies' coms (xipos)
         b = d.con_body[k, side]
         com_arm = d.xipos[b] - d.subtree_com[m.body_rootid[b]]
         com_moved = at_point(S, com_arm).linear
@@ -205,10 +210,11 @@ def stiffness_rate(m, d, p, k, side, S, dist, pos):
 
 @kernel
 def change_of_motion(d, k, side, change, angular, pos):
-    """Returns the change of the relative motion at contact k.
+    """Returns the change of the motion of the pushed body relative to the other one at contact k.
 
-    d(u + w x r) = du + dw x r + w x pos, for the motion (w, u) of the pushed body relative to the other one.
-    change: (dw, du) of the body on that side, at the com of its tree.   angular: w, relative.
+    The body on side s has the velocity u_s + w_s x r_s at the contact, and the relative motion is that of side 0 minus
+    that of side 1.  It changes by +-dw and +-(du + dw x r) + (w_0 - w_1) x pos, with + for side 0 and - for side 1.
+    change: (dw, du) of the body on that side, at the com of its tree.   angular: w_0 - w_1.
     pos: displacement of the point.
     """
     sign = 1.0 - 2.0 * side  # the pushed body counts positive, the other one negative
@@ -248,8 +254,9 @@ def rows_by_position(m, d, p, k, side, S, j):
 def _subtract_moved_contact(m, d, p, k, side, S, j):
     """con_wrench -= changes of both wrenches of contact k if the axis S of dof j moves the body on that side.
 
-    dF = basis df + (s dr) F + rotation x F.  The moment changes likewise, plus (displacement of the point) x F.
-    The part S x* (wrench), which moves along with the body, is left to smooth_rates.py.
+    dF = basis df + (dD / D) F + rotation x F.  The moment changes likewise, plus (displacement of the point) x F.
+    The change of the moved body's wrench W contains S x* W, which moves along with the body.  smooth_rates.py adds this
+    part, so it is subtracted here.
     """
     dy, dy_angular, (dist, pos, rotation) = rows_by_position(m, d, p, k, side, S, j)
     df, dmoment = _force_changes(d, p, k, dy, dy_angular)
@@ -261,7 +268,7 @@ def _subtract_moved_contact(m, d, p, k, side, S, j):
         dM = dM + _moment_in_world(d, k, dmoment)
     dM = dM + cross(pos, F)
     _subtract_from_wrenches(d, k, dF, dM)
-    # with BOTH, the changes of `rows_by_position` are already relative to the moving bodies
+    # with BOTH, dF and dM are relative to the moving bodies: they lack the part S x* W of both
     if side != BOTH:
         carried = cross_force(S, _wrench(d, k, side, F, M))
         sign = 1.0 - 2.0 * side  # the opposite force acts on the body on side 1

@@ -152,7 +152,7 @@ def _add_column(m, d, p, k, e, dof, by):
         moment = rotation.R @ (0.5 * rotation.scale * fma(rotation.q.w, g, cross(_vector(rotation.q), g)))
     # only a position moves the axes of the dofs beyond it
     moving = dof if by == POSITION else -1
-    # dg = -dtau: the second body has the opposite force
+    # tau has the force on the first body and its opposite on the second one; dg = -dtau reverses both
     add_moved_force(m, d, p.dg, b2, moving, at2[0], force, moment)
     add_moved_force(m, d, p.dg, b1, moving, at1[0], -force, -moment)
 

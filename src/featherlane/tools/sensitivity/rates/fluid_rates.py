@@ -46,13 +46,11 @@ def _subtract_drag(m, d, p, k, motion, carried):
     for c in range(m.D_rownnz[k]):
         j = m.D_colind[rowadr + c]
         S = d.cdof[j]
-        if c > diagonal:
-            # k moves j: (B^c_j^T S_j) . motion
+        if c > diagonal:  # k moves j: (B^c_j^T S_j) . motion
             rate = dot(p.dof_fluid[j], motion)
-        # j is on the path to the root: S_j . (B^c_k motion), plus `carried` unless it turns with k
-        elif c == diagonal or shares_quaternion(m, j, k):
+        elif c == diagonal or shares_quaternion(m, j, k):  # j is k, or of the same ball: S_j . (B^c_k motion)
             rate = dot(S, force)
-        else:
+        else:  # j is closer to the root: also S_j . carried
             rate = dot(S, force + carried)
         p.dg[j] = where(in_fluid, p.dg[j] - rate, p.dg[j])
 

@@ -111,7 +111,7 @@ def add_moved_force(m, d, out, b, k, point, force, moment):
         # for axes S_i that dof k moves: (S_k x S_i) . W = -S_i . (S_k x* W)
         carried = dW - cross_force(d.cdof[k], W)
     while i >= 0:  # the dofs that move body b, from the last one to the root
-        # dof k moves the axes of the dofs beyond it
+        # dof k moves the axes of the dofs beyond it, and those of the other dofs of its ball
         if moves_b and (i >= k or shares_quaternion(m, i, k)):
             rate = dot(d.cdof[i], carried)
         else:

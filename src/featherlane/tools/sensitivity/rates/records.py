@@ -122,7 +122,9 @@ RATES = Layout(
             ContactSlope, "slot_slope", "nconmax", "1/m, 1/s^2", "derivatives of stiffness and aref by distance"
         ),
         _scratch.rows(Wrench, "slot_curvature", "nconmax 6", "kg", "Hessian of the cost in the contact's basis"),
-        _scratch.real("slot_gone", "nconmax", "1", "1: the contact is at no displaced pose, 0.5: at one of two"),
+        _scratch.real(
+            "slot_gone", "nconmax", "1", "1: absent at a displaced pose, or lost at both of a twist; 0.5: lost at one"
+        ),
         _scratch.real("slot_jumps", "1", "1", "1: a contact has no near point at both poses of a twist"),
         _scratch.real("slot_near", "1", "1", "1: the displaced pose has other contacts"),
         _scratch.real("slot_known", "1", "1", "1: all displaced poses have the world's contacts, -1: buffer full"),

@@ -15,7 +15,8 @@ p.dJ is the row of the record p (records.py) for the derivative of a row of the 
 Imported: moved_point, (rotation of a body, a point of it with its change as tangent) by dof k; add_moved_force, which
 adds to a row of dofs the change of a wrench's generalized forces, from its point, force and moment with their changes;
 moving_body(m, b), the nearest body with dofs that moves body b, or 0; normalize3, (unit vector, length);
-wrap_in_frame, (mask of worlds where the path bends at the geom, first and last point on it, length between them).
+wrap_in_frame, (mask of worlds where the path bends at the geom, first and last point on it, length between them);
+ends_in_frame, (end sites, side site in the frame of the geom, slack: an end inside the geom by less is on it).
 """
 
 from featherlane.engine.prelude import *
@@ -58,17 +59,17 @@ def _add_path(m, d, p, n, k, scale):
 
     The path is straight in worlds where it does not bend at the geom.
     """
-    s, g, t, side = m.wrap_objid[n - 1], m.wrap_objid[n], m.wrap_objid[n + 1], m.wrap_sideid[n]
-    b, R, r = m.geom_bodyid[g], d.geom_xmat[g], m.geom_size[g][0]
+    s, geom, t, side = m.wrap_objid[n - 1], m.wrap_objid[n], m.wrap_objid[n + 1], m.wrap_sideid[n]
+    b, R, r = m.geom_bodyid[geom], d.geom_xmat[geom], m.geom_size[geom][0]
     x, y = _moved_site(m, d, s, k), _moved_site(m, d, t, k)
     # the sites in the frame of the geom: they move relative to the geom's body, by the displacement of the site (x)
     # minus that of the body's point at the same place (at_x)
-    start, end, side_point, slack = ends_in_frame(m, d, s, t, g, side)
+    start, end, side_point, slack = ends_in_frame(m, d, s, t, geom, side)
     w, at_x = moved_point(m, d, b, k, d.site_xpos[s])
     _, at_y = moved_point(m, d, b, k, d.site_xpos[t])
     (_, dx), (_, dy) = split_tangents(x - at_x, 1), split_tangents(y - at_y, 1)
     moved_start, moved_end = seed(start, R.T @ dx), seed(end, R.T @ dy)
-    # the side site only selects the direction of the path
+    # side_point has no tangent: the side site only selects the direction of the path
     bends, p0, p1, _ = wrap_in_frame(
         moved_start, moved_end, side_point, 1 if side >= 0 else 0, r, slack, m.wrap_type[n]
     )
@@ -78,6 +79,7 @@ def _add_path(m, d, p, n, k, scale):
         normalize3(p0 - moved_start),
         normalize3(moved_end - p1),
     )
+    # the gradients g_0, g_1 of the length, times the scale, and their changes in the frame of the geom
     g0, dg0 = split_tangents(-scale * where(bends, u0, u), 1)
     g1, dg1 = split_tangents(scale * where(bends, u1, u), 1)
     # to the world's frame, in which the geom's frame turns with w

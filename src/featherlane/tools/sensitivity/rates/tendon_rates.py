@@ -143,9 +143,10 @@ def _side_of_limit(m, d, k, i):
 
 @kernel
 def _set_rows(m, d, p):
-    """row_* <- rates of each separate row, see `_is_separate`.
+    """Sets the rates of each separate row (`_is_separate`); adds those of limits and dry friction to their tendons.
 
-    ten_* += rates of the limits and the dry friction of tendons.
+    Writes: row_force, row_stiffness, row_damping, row_curvature, row_J2_stiffness, row_cross_stiffness; ten_force,
+            ten_stiffness, ten_damping, ten_curvature.
     Connects and welds are in fastening_rates.py, rows of single dofs in dof_rates.py.
     """
     shortest = shortest_timeconst(m)
@@ -169,9 +170,11 @@ def _set_rows(m, d, p):
 
 @kernel
 def tendon_rates(m, d, p):
-    """Computes ten_*, row_*: rates of forces along tendons and of equalities.
+    """Computes the rates of forces along tendons and of separate rows.
 
-    Reads actuator_rate, and rows at the solution.
+    Reads:  actuator_rate, and rows at the solution.
+    Writes: ten_force, ten_stiffness, ten_damping, ten_curvature; row_force, row_stiffness, row_damping, row_curvature,
+            row_J2_stiffness, row_cross_stiffness.
     """
     _set_tendons(m, d, p)
     _set_rows(m, d, p)
@@ -249,9 +252,11 @@ def _add_dJ_of_row(m, d, p, r, k):
 
 @kernel
 def add_tendon_position_column(m, d, p, k):
-    """dg += J^T (k dl + b dJ v + ...) - dJ^T F of tendons and general rows, by the position of dof k.
+    """dg += derivatives of tendons' and separate rows' forces by the position of dof k.
 
-    k, b, F: stiffness, damping and tension of each tendon, or of each row (see the file's docstring).
+    They are J^T (stiffness J_k + b dJ v + D dJ a) - dJ^T F, with the stiffness, damping b, curvature D and force F of
+    the tendon or row (see the file's docstring).  dJ is 0 for fixed tendons and equalities of joints; an equality with
+    a polynomial also has the terms of `_add_polynomial_curvature`.
     """
     _add_tendons(m, d, p, k, p.ten_stiffness)
     for i in range(m.ntendon):

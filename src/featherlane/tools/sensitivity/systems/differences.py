@@ -50,7 +50,7 @@ from featherlane.tools.sensitivity.systems.solution import compute_position
 def _set_correction(m, d, p, acceleration, correction):
     """correction <- M a - K a*, a: `acceleration`, a*: qacc_step; 0 unless the integrator is implicit.
 
-    K is the integrator's matrix; a step has K a* = M a, up to rounding.
+    K is the integrator's matrix.  In the undisplaced state K a* = M a, so the correction is 0 there, up to rounding.
 
     Writes: product = M a, force = K a*.
     """
@@ -190,7 +190,7 @@ def correction_columns_of_tile(m, d, b, p, thread, tile):
             qfrc_applied, and all else of this thread's workspace.
     Scratch: block, block_*, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
-    forward_position(m, d)
+    forward_position(m, d)  # M, and all else that `_place_bodies` does not compute, of the undisplaced position
     _correction_columns(m, d, b, p, thread, tile)
 
 

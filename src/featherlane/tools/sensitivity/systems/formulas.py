@@ -85,9 +85,13 @@ def _is_clamped(m):
 def _parameters_serve(m, d, p):
     """Returns the mask of worlds whose parameters have formulas.
 
-    Formulas exclude worlds with adhesion, tendons with armature, surface velocities and, under Coulomb's law, static
-    friction.  They exclude models with clamped joints (`_is_clamped`), and under implicitfast worlds with a variable
-    matrix K, unless the correction p is differenced (differences_p).
+    Formulas exclude
+        worlds with adhesion, or with a tendon that has armature (`_adds_inertia`);
+        models with clamped joints (`_is_clamped`);
+        under implicitfast, worlds with a variable matrix K (`_correction_varies`), unless p is differenced
+            (differences_p);
+        worlds with surface velocities;
+        under Coulomb's law, worlds with static friction.
     """
     known = not_(has_adhesion(m, d) | _adds_inertia(m))
     if _is_clamped(m):
@@ -113,9 +117,10 @@ def prepare_rates(m, d, p):
     contact_moves(m, d, p)  # slot_known, slot_jumps, slot_near, slot_moves
     keeps_contacts = p.slot_known[0] > 0.0  # at all displaced poses
     has_moves = keeps_contacts & not_(p.slot_jumps[0] > 0.0)  # worlds with valid slot_moves
-    # formulas apply if the worlds were solved with all rows; without memory a world must run alone to decide
+    # served and has_moves: report[FITS], 1 if the world was solved with all rows; -1 (run alone) without memory for the
+    # contacts of a displaced pose; else 0
     p.report[KNOWN] = where(served & has_moves, p.report[FITS], where(p.slot_known[0] < 0.0, -1.0, 0.0))
-    # else a contact begins or ends within the displacement STEP
+    # a world whose displaced poses do not have the same contacts is at most STEP from a change
     same_contacts = keeps_contacts & not_(p.slot_near[0] > 0.0)
     p.report[NEAREST] = where(same_contacts, p.report[NEAREST], fmin(p.report[NEAREST], STEP))
     # composite inertias, which `accelerate_state` computes only for models that need M

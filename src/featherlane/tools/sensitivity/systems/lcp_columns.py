@@ -77,7 +77,7 @@ def has_cones(m):
 
 @kernel
 def _place_world(m, d, p):
-    """Computes positions and contacts; p.slot_* <- contacts and their derivatives.
+    """Computes positions and contacts, and stores them with their derivatives (`contact_moves`, `store_contacts`).
 
     con_present <- 0 for contacts in their gap, which have no row (D = 0): displaced poses need not have these contacts.
     """
@@ -182,7 +182,10 @@ def _evaluate_at_point(m, d, p, step, given):
 
 @kernel
 def _store_upper(m, d, p, s):
-    """Column s of col_* <- the values at the upper point."""
+    """Column s of col_acceleration, col_act, col_w and col_first <- qacc, act, lcp.w and lcp.g at the upper point.
+
+    The slacks are left out if the point has another number of rows, for which rows_same is 0.
+    """
     n = d.lcp.n[0]
     copy(d.qacc, m.nv, p.col_acceleration, s * m.nv)
     copy(d.act, m.na, p.col_act, s * m.na)
@@ -193,7 +196,10 @@ def _store_upper(m, d, p, s):
 
 @kernel
 def _store_quotients(m, d, b, p, thread, tile, s, scale):
-    """Column s of col_* <- (the stored upper values - the present lower ones) scale; scale: 1 / (up + down)."""
+    """Column s of the fields of `_store_upper` <- (stored upper values - present lower ones) scale.
+
+    scale: 1 / (up + down).
+    """
     n = d.lcp.n[0]
     difference_quotient(d.qacc, m.nv, p.col_acceleration, s * m.nv, scale)
     difference_quotient(d.act, m.na, p.col_act, s * m.na, scale)
@@ -226,11 +232,18 @@ def _bounding_forces(m, p):
 
 @kernel
 def _nearest_change(m, d, p):
-    """Returns the distance to the nearest change of the active set, at most FAR.
+    """Returns the distance to the nearest change of the active set, at most FAR: the least of these distances.
 
-    A change: a row's force reaches or leaves a bound, or the law of a contact or limit changes to a different case.
-    The case changes if the row's right-hand side [m/s^2] changes by margin / h, with a margin of velocity (dof_edge,
-    slot_edge), or by gap / h^2.   slot_flat: 1 for contacts of flat faces that a rotation separates (lcp_rows.py).
+        joint or tendon near its limit           `limit_distance`
+        a row's force reaches or leaves a bound  `nearest_switch`
+        limit of a slide or hinge, contact       the law changes to another case: change / A_rr / size, with
+                                                 change = margin of velocity (dof_edge, slot_edge) / h
+        limit of a ball or tendon                the same, with change = gap / h^2
+        contact of flat faces that a rotation    STEP
+            separates (slot_flat, lcp_rows.py)
+        contact in its gap, without a row        its gap [m]
+
+    change: that of the row's right-hand side [m/s^2], see `_least_of_row`; size: of the forces [N].
     """
     h, size = timestep(m), solution_size(d, p.row_x)  # size of the forces [N]
     least = fmin(limit_distance(m, d), nearest_switch(d, p.row_x, _bounding_forces(m, p), d.lcp.w, size, has_cones(m)))
@@ -297,8 +310,10 @@ def _subtract_product(m, d, p):
 def _solve_column(m, d, p, s):
     """qacc <- da = (da at fixed x) + Mh^-1 J^T dx in column s, with dx from the system of the free rows.
 
-    The right-hand side of a free row is -dw.  In `frozen` mode dx of sliding friction is known, and A times it is
-    subtracted.
+    The right-hand side of a free row is -dw.  Sliding friction that is not free has dx = s dx_n (`follow_normals`):
+        `frozen` mode  with dx_n in col_first, known before the solution: A times dx is subtracted from the right-hand
+                       side
+        else           with dx_n of the solution; the system contains it already (`form_system`)
     Writes: row_dx = dx.   Scratch: lcp.x, lcp.dx, lcp.z, qacc_step.
     """
     n = d.lcp.n[0]

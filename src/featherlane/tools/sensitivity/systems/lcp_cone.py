@@ -55,9 +55,12 @@ def _slide_lengths(d, x, w, k, count):
 def sort_cones(d, p, x, w):
     """Computes for friction on cones: row_free, row_slope, row_unit = t; at the normal row row_cone, row_pull = l.
 
-    Friction on a cone with radius > 0 is free, whether it sticks or slides: sliding changes its rows in
-    `project_system_on_cones`.  x: forces of all rows; w: their slack.  Friction rows with mu = 0 keep what `sort_rows`
-    computed.
+    With the radius x_n + a of the circle, a friction row is
+        mu = 0                 as `sort_rows` left it
+        mu > 0, radius = 0     not free: the circle holds friction at 0
+        mu > 0, radius > 0     free, whether it sticks or slides; row_cone = 1 if the contact slides, which changes its
+                               rows in `project_system_on_cones`
+    row_slope is 0 for mu > 0.   x: forces of all rows; w: their slack.
     """
     for k in range(d.lcp.n[0]):
         p.row_cone[k] = 0.0
@@ -74,7 +77,6 @@ def sort_cones(d, p, x, w):
                 t = where(rough, x[i] / mu * inverse, 0.0)  # t_i = s_i / |s|
                 p.row_unit[i] = t
                 pull = fma(-(mu * w[i]), t, pull)
-                # a circle of radius 0 holds friction at 0
                 p.row_free[i] = where(rough, where(radius > 0.0, 1.0, 0.0), p.row_free[i])
                 p.row_slope[i] = where(rough, 0.0, p.row_slope[i])
             # l = -(mu w . t) / |s|

@@ -8,11 +8,11 @@ of the law: pushed apart or closing its gap, bouncing or not, at the largest spe
 The record p (lcp_rates.py) holds for each contact slot k of the own pose: slot_belt (surface velocity), slot_arms (from
 either body's com to the point), slot_shift (changes of distance, point and frame by a unit of the column's coordinate)
 and slot_branch; of contact_moves.py slot_own (distance, point and frame at this pose), slot_spin, whose product with a
-rotation of both bodies is the spin of the frame about its normal relative to them, and slot_gone (0: the contact is at
-all displaced poses, 1: it is at neither of two, 0.5: at one of them); dof_axis: S of each dof; row_count and
-row_present, the rows of the own state.  con_carrier[k]: bodies 1 and 2 of the contact's geoms.  INFINITE is the bound
-of a force, or the margin of a case that does not occur; NO_ROW marks a limit, dry friction or contact without a row in
-the LCP.
+rotation of both bodies is the spin of the frame about its normal relative to them, and slot_gone (1: the contact is
+absent at a displaced pose, or lost at both poses of a twist; 0.5: lost at one of them; else 0); dof_axis: S of each
+dof; row_count and row_present, the rows of the own state.  con_carrier[k]: bodies 1 and 2 of the contact's geoms.
+INFINITE is the bound of a force, or the margin of a case that does not occur; NO_ROW marks a limit, dry friction or
+contact without a row in the LCP.
 Imported: softness and contact_softness, (erp, cfm) of a row, its error reduction per step and its term on A's diagonal;
 append_row and append_jacobian_row, (number, J v, J a) of a new row; set_row, which completes it by (this tuple, worlds
 with the row, target velocity, cfm, bounds).
@@ -68,9 +68,9 @@ def store_contacts(m, d, p):
 def _moved(p, k, twist):
     """Returns (change of distance, displacement of the point, rotation of the frame) for a relative twist of body 2.
 
-    It is that of `moved_by`, except for contacts that are lost at both displaced poses (slot_gone 1), as those of flat
-    faces whose corners are numbered from a different one: their point is fixed on body 2, their normal on body 1.
-    slot_flat <- 1 in worlds where a rotation changes the number of contacts of two flat faces.
+    It is that of `moved_by`, except for contacts with slot_gone = 1, for example corners of flat faces that are
+    numbered differently at the displaced poses: their point is fixed on body 2, their normal on body 1.
+    slot_flat <- 1 if slot_gone > 0 and the twist rotates: two flat faces tilt, and some of their contacts end.
     """
     dist, pos, rotation = moved_by(p, k, twist)
     w, velocity = twist.angular, twist.linear
@@ -215,9 +215,10 @@ def _velocity_on_branch(m, d, p, k, erp, v):
     """Returns the target separation velocity of contact k [m/s], by the law of the world's own branch, slot_branch.
 
     With depth = margin - distance, h the time step, belt the surface velocity along the normal and e the restitution:
-        apart     depth / h + belt              closes the gap (depth < 0)
+        apart     depth / h + belt              depth < 0: closes the gap
         deep      (erp / h) over + belt         over = depth - contact_min_depth >= 0
-        fastest   contact_max_vel               if the above exceeds it
+        neither   belt                          the depth is allowed
+        fastest   contact_max_vel               if the above reaches it
         bounces   e (belt - v) + belt           if belt - v exceeds restitution_vel and this exceeds the above
 
     erp: error reduction per step; v: present separation velocity J v.

@@ -297,9 +297,9 @@ def _add_row_change(m, d, p, at, r):
             _, pos, w = displaced_contact(m, d, p, k, side, d.cdof[at])
             # if both bodies move, pos and w are relative to them: the axes of `add_moved_force` stay fixed (-1)
             moving_dof = -1 if side == BOTH else at
-            for side in range(2):
-                # the second body has the opposite force
-                b, e = d.con_body[k, side], (1.0 - 2.0 * side) * p.slip_change[r]
+            for end in range(2):
+                # the body on side 1 has the opposite force
+                b, e = d.con_body[k, end], (1.0 - 2.0 * end) * p.slip_change[r]
                 if b > 0:
                     point = seed(d.con_pos[k], pos)
                     add_moved_force(m, d, p.product, b, moving_dof, point, turned(w, e * force), turned(w, e * moment))
@@ -334,7 +334,11 @@ def _correct_column(m, d, p, c):
 
 @kernel
 def correct_columns(m, d, p):
-    """panel_step <- K da* = M da1 + dp + d(J^T e);  panel_acceleration <- M^-1 panel_step: da2, or da* if K is M."""
+    """panel_step <- K da* = M da1 + dp + d(J^T e);  panel_acceleration <- M^-1 panel_step.
+
+    Without a next state (rate_steps = 0) the latter is da2; else it is da* in worlds where K is M, and not used in
+    others (`step_panel`).
+    """
     if p.nslip[0] > 0:
         for c in range(PANEL):
             _correct_column(m, d, p, c)  # adds d(J^T e) to dp in panel_dp

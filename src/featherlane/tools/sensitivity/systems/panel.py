@@ -84,11 +84,13 @@ def solve_panel(m, d, p):
 
 @kernel
 def step_panel(m, d, p, damped):
-    """panel_step <- da* from da, if derivatives of the next state are requested.
+    """panel_step <- da* from da, if derivatives of the next state are requested (rate_steps).
 
-    da* = K^-1 (M da + dp) if the integrator treats forces implicitly (`is_implicit`), else da* = da.  `take_column`
-    computes da* itself if K does not share the pattern of M.
-    With the no-slip solver, panel_step is M da + dp already (noslip_rates.py).
+        K is M (not `is_implicit`)         da* = da
+        K has M's pattern                  da* = K^-1 (M da + dp); under euler da* = da in worlds that are not damped
+        K has another (`_shares_factor`)   `take_column` computes da*; panel_step = da, which is not used
+
+    In the second case with the no-slip solver, `correct_columns` has stored M da + dp in panel_step already.
     damped: see `is_damped`.
     """
     if m.opt_noslip_iterations == 0 and p.rate_steps and is_implicit(m) and _shares_factor(m):
@@ -110,15 +112,18 @@ def step_panel(m, d, p, damped):
 
 @kernel
 def take_column(m, d, p, c, damped):
-    """Writes dact, and da or (if derivatives of the next state are requested) dq and dv, of column c.
+    """Writes dact of column c, and
+
+        without a next state (rate_steps = 0)              da
+        with one, if K has M's pattern (`_shares_factor`)  dq and dv, from the da* of `step_panel`
+        with one, if K has another pattern                 dq and dv, by `step_column` from da and dp
 
     damped: see `is_damped`.   Scratch: qacc_step.
     """
     at = 1.0 * p.panel_at[c]  # as a value
     for a in range(m.na):
         p.dact[a] = p.panel_act[a, c]
-    # without a next state, da is the result; if K has another pattern than M, `step_column` computes da* from da and
-    # dp; else `step_panel` has computed da*
+    # the result, or the input of `step_column`
     if p.rate_steps == 0 or not _shares_factor(m):
         for i in range(m.nv):
             p.da[i] = flat(p.panel_acceleration)[PANEL * i + c]

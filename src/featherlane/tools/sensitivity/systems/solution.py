@@ -84,7 +84,10 @@ def implicit_acceleration_of(m, d, free):
 
 @kernel
 def is_damped(m, d):
-    """Returns the mask of worlds where the integrator's K is not M."""
+    """Returns the mask of worlds where the K of an integrator with `is_implicit` is not M.
+
+    Under euler they are the worlds with damping, else all.
+    """
     damped = true_mask(d)
     if m.opt_integrator == EULER:
         damped = damps_implicitly(m, d)
