@@ -70,7 +70,7 @@ def camera_depth(d, i):
 
 @stage
 def rangefinder(m, d, i):
-    """Writes sensor i: distances, points and normals of the first hits of its rays; its own body is excluded.
+    """Writes sensor i: distances, points and normals of the first hits of its rays, which ignore geoms of its body.
 
     Source: MuJoCo's documentation, XML reference, sensor/rangefinder.
     Reads:  frames of geoms, of sites, of cameras; geom_visible.

@@ -57,8 +57,8 @@ def store_orientation_transmission(m, d, i):
     """Computes lengths and moments of the three outputs of an so3 actuator, of a ball joint or a site with reference r.
 
     The lengths are the rotation vector.  A rotation leaves its axis in place, so the components of this vector in the
-    axes of the reference are also those in the axes of the target.  The torques act about the latter: about the DoFs of
-    a ball, which are its body's axes, and for a site about the site's axes, with their opposites on the reference.
+    axes of the reference are also those in the axes of the target.  The torques act about the target's axes: those of a
+    ball's body, which are its DoFs, or those of a site, with the opposite torques on the reference.
     So the velocity of an output is the relative angular velocity, not the rate of its length.
     Reads:  qpos, site_xpos, site_xmat, xquat.   Writes: actuator_length, actuator_moment.
     """

@@ -176,8 +176,8 @@ def add_tendon_armature(m, d):
 def _site_motion(m, d, s):
     """Returns (v, a): velocity and acceleration of site s at qacc = 0;  a has the term -gravity of cacc.
 
-    v = v_b + w x r,  a = a_b + dw x r + w x v,  with r from the tree's com to the site, and there the velocity (w, v_b)
-    and the spatial acceleration (dw, a_b) of the site's body.
+    v = v_b + w x r,  a = a_b + dw x r + w x v,  with r from the tree's com to the site.  (w, v_b) and (dw, a_b) are the
+    velocity and the spatial acceleration of the site's body at the tree's com.
     """
     b = m.site_bodyid[s]
     r = d.site_xpos[s] - d.subtree_com[m.body_rootid[b]]
