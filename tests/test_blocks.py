@@ -19,9 +19,8 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 # pages whose blocks have separate tests, or are parts of a program that is tested (tests/howto)
 ELSEWHERE = {"README.md", "CONTRIBUTING.md", "docs/extending.md", "docs/training.md"}
 ELSEWHERE |= {"docs/reference/examples.md", "docs/reference/members.md"}
-ELSEWHERE |= {
-    f"docs/integrations/{name}.md" for name in ("unisim", "dm_control", "mjlab", "gymnasium", "judo", "libero")
-}
+OTHER_LIBRARIES = ("unisim", "dm_control", "mjlab", "gymnasium", "judo", "libero", "robosuite")
+ELSEWHERE |= {f"docs/integrations/{name}.md" for name in OTHER_LIBRARIES}
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 SHOWN = [name for name in NAMES if name not in ELSEWHERE and blocks.python((ROOT / name).read_text())]
 # headings of sections whose blocks need a package; "#" is the whole page

@@ -221,7 +221,7 @@ def test_dropped_contacts_are_the_first_cause_of_unrest(monkeypatch):
     monkeypatch.setattr(ExaminedModel, "trials", examined.trials)
     found = fl.diagnose(SPRINGY, ["trial-restless"])
     assert len(found) == 2
-    assert all("dropped in 7 steps" in each.seen and "nconmax" in each.advice for each in found)
+    assert all("dropped in 7 steps" in each.seen and "trial-full" in each.advice for each in found)
 
 
 def test_rolling_sliding_and_falling_bodies_are_not_restless():

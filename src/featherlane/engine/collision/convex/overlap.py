@@ -346,7 +346,8 @@ def segment_with_face(d1, side):
 def segment_with_segment(d1):
     """Adds the ends of the common part of two nearly parallel segments, ab and pq; returns the least distance.
 
-    The part lo <= t <= hi of a + t (b - a) is between the projections of p and q, and within 0 .. 1.
+    The part lo <= t <= hi of a + t (b - a) is between the projections of p and q, and within 0 .. 1.  Segments at a
+    larger angle, or of length 0, have none: the result is FAR.
     """
     a_x, a_y, _ = load_corner(d1, 0, 0)
     b_x, b_y, _ = load_corner(d1, 0, 1)

@@ -155,7 +155,7 @@ def third_vertex(m1, d1, size):
     edge = d1.epa.point[1] - vertex0
     across = cross(edge, axis_across(edge))
     across2 = cross(edge, across)
-    # gives across2 the length of `across`
+    # `cross` has multiplied the length by |edge|: across2 gets the length of `across` again
     across2 = sqrt(dot(across, across) / dot(across2, across2)) * across2
     for k in range(4):
         if count == 2:  # no vertex was found yet

@@ -27,8 +27,8 @@ from featherlane.engine.collision.broad.heights import sample_height
 from featherlane.engine.collision.convex.support import look_from_first, unit_axis
 from featherlane.engine.collision.pairs.hfield_contacts import NO_SPARE, add_spare
 from featherlane.engine.collision.pairs.hfield_faces import (
-    FACES,
     ON_EDGE,
+    WALLS,
     collide_outer_face,
     collide_triangle,
     is_outside,
@@ -123,14 +123,14 @@ def collide_triangles(m1, d1, field, rows, columns):
 @kernel
 def collide_outside(m1, d1, field):
     """Adds the contacts of the shape with the walls, the bottom, and the edges between them (`outer_face`)."""
-    for face in range(FACES + 1):
+    for face in range(WALLS + 1):
         collide_outer_face(m1, d1, field, face)
-    # the edges of the bottom, which is face FACES
-    for wall in range(FACES):
-        collide_outer_edge(m1, d1, field, wall, FACES)
+    # the edges of the bottom, which is face WALLS
+    for wall in range(WALLS):
+        collide_outer_edge(m1, d1, field, wall, WALLS)
     # the vertical edges, between walls 0 and 1, across x, and walls 2 and 3, across y
     for wall in range(2):
-        for other in range(2, FACES):
+        for other in range(2, WALLS):
             collide_outer_edge(m1, d1, field, wall, other)
 
 

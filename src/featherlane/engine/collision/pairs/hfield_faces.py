@@ -36,7 +36,7 @@ from featherlane.engine.collision.pairs.hfield_plane import height_over, plane_p
 
 ON_EDGE = 1e-9  # of a cell: a foot outside a triangle by less is on its edge
 SHALLOWER = 1e-9  # relative difference of two depths that is rounding
-FACES = 4  # number of walls; face FACES is the bottom
+WALLS = 4  # number of walls, which are the faces 0 to WALLS - 1; face WALLS is the bottom
 
 
 # ---- the walls and the bottom ----------------------------------------------------------------------------------------
@@ -44,11 +44,11 @@ FACES = 4  # number of walls; face FACES is the bottom
 def outer_face(m1, field, face):
     """Returns (point, outward normal) of a wall or of the bottom.
 
-    face: 0 and 1 are the walls at the end of the axes +x and -x, 2 and 3 those of +y and -y; FACES is the bottom.
+    face: 0 and 1 are the walls at the end of the axes +x and -x, 2 and 3 those of +y and -y; WALLS is the bottom.
     """
     axis, sign = face // 2, 1.0 - 2.0 * (face % 2)
     extent = m1.hfield_size[field][0] if axis == 0 else m1.hfield_size[field][1]
-    if face == FACES:
+    if face == WALLS:
         axis, sign, extent = 2, -1.0, m1.hfield_size[field][3]
     normal = unit_axis(axis, sign)
     return extent * normal, normal
@@ -78,7 +78,7 @@ def is_on_outer_face(m1, field, face, foot):
     half_x, half_y, base = m1.hfield_size[field][0], m1.hfield_size[field][1], m1.hfield_size[field][3]
     most_x, most_y = (1.0 + ON_EDGE) * half_x, (1.0 + ON_EDGE) * half_y
     inside = fabs(foot[0]) <= most_x and fabs(foot[1]) <= most_y
-    if face != FACES:
+    if face != WALLS:
         inside = inside and foot[2] >= -base and foot[2] <= surface_height(m1, field, foot[0], foot[1])
     return inside
 
@@ -120,7 +120,7 @@ def leaves_elsewhere(m1, d1, field, q, depth, shape_depth):
     near = (1.0 - SHALLOWER) * depth - 4.0 * rounding_of_heights(m1, field)
     shallow = (1.0 - SHALLOWER) * shape_depth
     leaves = False
-    for face in range(FACES + 1 if is_outside(m1, d1, field) else 0):
+    for face in range(WALLS + 1 if is_outside(m1, d1, field) else 0):
         if faces_shape(m1, d1, field, face):
             p, n = outer_face(m1, field, face)
             below = dot(p - q, n)

@@ -40,7 +40,7 @@ from featherlane.engine.collision.convex.overlap import FAR
 from featherlane.engine.collision.convex.pair import closest
 from featherlane.engine.collision.convex.support import PRISM, unit_axis
 from featherlane.engine.collision.pairs.hfield_contacts import add_contact, keep_ridge, middle_of_nearest
-from featherlane.engine.collision.pairs.hfield_faces import FACES, faces_shape
+from featherlane.engine.collision.pairs.hfield_faces import WALLS, faces_shape
 from featherlane.engine.collision.pairs.hfield_grid import (
     continues,
     edge_step,
@@ -356,7 +356,7 @@ def collide_outer_edge(m1, d1, field, wall, other):
 
     It is added only if the shape's centre is beyond one of the two faces, and the contact's normal is not directed into
     either of them.
-    wall, other: faces as in `outer_face`.  An edge of the bottom has other = FACES; a vertical edge has wall 0 or 1,
+    wall, other: faces as in `outer_face`.  An edge of the bottom has other = WALLS; a vertical edge has wall 0 or 1,
     across x, and other 2 or 3, across y.
 
     Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, manifold.full, shapes.limit.
@@ -369,11 +369,11 @@ def collide_outer_edge(m1, d1, field, wall, other):
         r = m1.hfield_nrow[field] - 1 if other % 2 == 0 else 0
         c = m1.hfield_ncol[field] - 1 if wall % 2 == 0 else 0
         top = sample_point(m1, d1, field, r, c)
-        # a vertical edge, from the bottom to the surface; if other = FACES, replaced by an edge of the bottom
+        # a vertical edge, from the bottom to the surface; if other = WALLS, replaced by an edge of the bottom
         start, end = Vec3(x, y, -base), Vec3(x, y, top[2])
-        if other == FACES and wall < 2:
+        if other == WALLS and wall < 2:
             start, end = Vec3(x, -half_y, -base), Vec3(x, half_y, -base)
-        elif other == FACES:
+        elif other == WALLS:
             y = sign * half_y
             start, end = Vec3(-half_x, y, -base), Vec3(half_x, y, -base)
         # a prism with all vertices at the ends of the edge
@@ -384,7 +384,7 @@ def collide_outer_edge(m1, d1, field, wall, other):
         if d1.convex.dist[0] <= d1.shapes.limit[0]:
             n = d1.convex.normal[0]
             axis = unit_axis(wall // 2, sign)
-            other_axis = unit_axis(2, -1.0) if other == FACES else unit_axis(1, other_sign)
+            other_axis = unit_axis(2, -1.0) if other == WALLS else unit_axis(1, other_sign)
             # at the upper end of a vertical edge, a normal that points up is that of a contact of this peak
             below = n[2] <= PARALLEL or d1.convex.witness[0][2] < top[2] - AT_END
             if dot(n, axis) >= 0.0 and dot(n, other_axis) >= 0.0 and below:

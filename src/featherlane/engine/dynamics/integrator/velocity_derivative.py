@@ -18,7 +18,9 @@ from featherlane.engine.dynamics.sparse.outer import FULL
 def passive_vel(m, d):
     """Computes the velocity derivatives of damping: qDeriv <- d qfrc_passive / d qvel.
 
-    -(b + 2 c |v| + 3 e v^2), for tendons with J^T and J around it, plus those of a fluid.
+    The damping force of a dof is -v (b + c |v| + e v^2) with its velocity v and its damping coefficients b, c, e.  The
+    derivative -(b + 2 c |v| + 3 e v^2) is on the diagonal.  A tendon adds J^T (the same of its rate) J with its
+    Jacobian J, and a fluid its own derivatives.
     Source: MuJoCo mjd_passive_vel.
     Reads:  qvel, ten_J, ten_velocity; in a fluid cvel, cdof and the frames of bodies.
     Writes: qDeriv (nD,) [N s/m, N m s/rad].

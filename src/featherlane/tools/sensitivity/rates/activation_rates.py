@@ -75,6 +75,7 @@ def _next_slope(m, d, i, x, e, c, slope_of):
 def _store_force_rates(m, d, p, i, slope):
     """dg <- minus the derivative of the forces of actuator i; 0 if its force is clamped.
 
+    dg is 0 before, and a column has one actuator.
     slope: derivative by the coordinate of the variable that the gain multiplies: w, w' or u.
     """
     if not is_disabled(m, i):

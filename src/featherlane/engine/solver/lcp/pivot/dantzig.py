@@ -103,7 +103,7 @@ def find_direction(r1, i, sign):
 
 @kernel
 def step_to_bound(r1, j, best):
-    """Returns the step length at which variable j, between its bounds, reaches one; `best` if `best` is shorter."""
+    """Returns the step length at which variable j, between its bounds, reaches a bound; `best` if that is shorter."""
     speed = r1.scaled.dx[j]
     step = best
     distance = r1.scaled.hi[j] - r1.scaled.x[j]
