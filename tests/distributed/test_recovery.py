@@ -13,6 +13,7 @@ from featherlane.distributed import Batch
 
 pytest.importorskip("ray")
 N, PARTS = 48, 4
+STEPS = 600  # of a rollout, which takes longer than the .05 s after which a worker is killed
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def controls(model):
-    return np.random.default_rng(3).uniform(-1, 1, (N, 60 * PARTS, model.nu))
+    return np.random.default_rng(3).uniform(-1, 1, (N, STEPS * PARTS, model.nu))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def session(batch, controls, before=lambda k: None):
                 found["last"] = {"xpos": np.array(batch.xpos)} | batch.checkpoint()
                 break
             batch.reset([5 * k, 40])
-            found |= {f"{k}": batch.rollout(60, controls[:, 60 * k : 60 * (k + 1)], ("qpos", "cvel"))}
+            found |= {f"{k}": batch.rollout(STEPS, controls[:, STEPS * k : STEPS * (k + 1)], ("qpos", "cvel"))}
             batch.step(3, ids=[1, 2, 47])
             batch.qfrc_applied = np.full((N, batch.model.nv), 0.1 * k)
             kept, k = batch.checkpoint(), k + 1
