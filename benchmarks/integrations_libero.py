@@ -117,7 +117,7 @@ def speed(write: bool) -> None:
     for suite, number in SPEED:
         task, rng = suite_tasks(suite)[number], np.random.default_rng(0)
         live = live_environment(task, ignore_done=True)
-        envs = [TaskEnv(tasks()[suite](task=number), WORLDS, nthread=1, dtype=d) for d in ("float64", "float32")]
+        envs = [TaskEnv(tasks()[suite](task_id=number), WORLDS, nthread=1, dtype=d) for d in ("float64", "float32")]
         steps = [lambda: live.step(rng.uniform(-1.0, 1.0, 7))]  # noqa: B023
         for env in envs:
             env.reset(seed=0)

@@ -6,6 +6,8 @@ Source: Gymnasium, tests/vector and tests/wrappers/vector: the asserted facts.
 from __future__ import annotations
 
 import copy
+import dataclasses
+import inspect
 import pickle
 
 import gymnasium as gym
@@ -346,6 +348,13 @@ OWN = sorted(name for name in environments.tasks() if not name.startswith(("dm_c
 @pytest.mark.filterwarnings("ignore:.*For Box action spaces")
 def test_one_world_of_every_registered_task_passes_gymnasiums_check(name):
     check_env(gym.make(f"featherlane/{name}").unwrapped, skip_render_check=True)
+
+
+@pytest.mark.parametrize("name", sorted(environments.tasks()))
+def test_no_option_of_a_task_has_the_name_of_an_argument_of_the_environment(name):
+    """`gymnasium.make_vec(name, num_envs, **options)` could not pass it."""
+    options = {f.name for f in dataclasses.fields(environments.tasks()[name])}
+    assert not options & {*inspect.signature(TaskEnv).parameters}
 
 
 def test_a_reset_within_a_step_keeps_the_previous_observation():

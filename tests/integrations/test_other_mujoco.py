@@ -19,7 +19,7 @@ FILES = {
     "with_robosuite.py": ("robosuite", "3.7.0", 6),
     "with_robosuite_controllers.py": ("robosuite", "3.7.0", 56),
     "with_robosuite_tasks.py": ("robosuite", "3.7.0", 84),
-    "with_libero.py": ("libero", "3.17.0", 190),
+    "with_libero.py": ("libero", "3.17.0", 199),
     "with_judo.py": ("judo", "3.6.0", 4),
     "with_mjbatch.py": ("mjbatch", "3.14.0", 38),
     "with_mjlab.py": ("mjlab", "3.11.0", 54),

@@ -192,7 +192,7 @@ def converged(option):
 
 def both(suite, number, row=0):
     """Returns an environment of two worlds and LIBERO's, in the same recorded state with the same fixtures."""
-    task = environments.tasks()[suite](task=number)
+    task = environments.tasks()[suite](task_id=number)
     converged(task.model.opt)
     ours = environments.TaskEnv(task, 2, info=True)
     task.order = iter([row, row])
@@ -252,7 +252,7 @@ def test_success_ends_an_episode():
 
 
 def test_resets_take_recorded_states_in_order_or_by_seed():
-    task = environments.tasks()["libero_goal"](task=7)
+    task = environments.tasks()["libero_goal"](task_id=7)
     env = environments.TaskEnv(task, 3)
     task.order = iter([4, 49])
     env.reset(seed=0)
@@ -271,7 +271,7 @@ def test_resets_take_recorded_states_in_order_or_by_seed():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"task": 10}, "task: got 10.*0 to 9"),
+        ({"task_id": 10}, "task_id: got 10.*0 to 9"),
         ({"horizon": 0}, "horizon: got 0"),
         ({"image_size": -1}, "image_size: got -1"),
         ({"seed": -1}, "seed: got -1"),
@@ -357,7 +357,7 @@ def test_successes_are_counted_until_all_episodes_have_ended():
             self.success = (self.state_of % 2 == 0) & (worlds.time > 0.12)
             return self.success
 
-    task = Stub(task=7, horizon=5)
+    task = Stub(task_id=7, horizon=5)
     given = success.Evaluation("libero_goal", episodes=7, worlds=3, horizon=4, settle=1)
     policy = lambda observation, instruction, started: np.zeros((len(started), 7))  # noqa: E731
     lengths = success.run_task(given, task, policy, "still")
@@ -400,7 +400,7 @@ def test_wrong_options_are_refused(tmp_path, capsys, options, message):
 
 
 def test_images_have_both_cameras():
-    task = environments.tasks()["libero_goal"](task=7, image_size=16)
+    task = environments.tasks()["libero_goal"](task_id=7, image_size=16)
     env = environments.TaskEnv(task, 2)
     seen, _ = env.reset(seed=0)
     for camera in ("agentview", "robot0_eye_in_hand"):

@@ -89,7 +89,7 @@ def evaluate(given: Evaluation, policy: Policy, name: str) -> Iterator[dict[str,
     rows = []
     for number in chosen:
         size = {"horizon": given.horizon + given.settle, "image_size": given.image_size, "seed": given.seed}
-        task: Any = tasks()[given.suite](task=number, **size)  # pyright: ignore[reportCallIssue]
+        task: Any = tasks()[given.suite](task_id=number, **size)  # pyright: ignore[reportCallIssue]
         lengths = run_task(given, task, policy, name)
         won = [length for length in lengths if length is not None]
         mean = float(np.mean(won)) if won else None

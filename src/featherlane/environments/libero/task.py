@@ -35,7 +35,7 @@ class LiberoTask(Task):
     of the fixtures, which LIBERO samples.  The reward is 1 in the goal, else 0; an episode ends in the goal.
 
     Attributes:
-        task: number of the task in its suite, from 0 to 9.
+        task_id: number of the task in its suite, from 0 to 9.
         horizon: actions after which an episode is truncated.
         image_size: width and height of the observed images of `agentview` and of the wrist camera [pixels]; 0: none.
         seed: seed of LIBERO's poses of fixtures.
@@ -45,7 +45,7 @@ class LiberoTask(Task):
         state_of: (n,) number of the recorded state from which each world started.
     """
 
-    task: int = 0
+    task_id: int = 0
     horizon: int = 600
     image_size: int = 0
     seed: int = 0
@@ -57,7 +57,7 @@ class LiberoTask(Task):
 
     def __post_init__(self) -> None:
         files = suite_tasks(self.name)
-        chosen = files[whole_argument("task", self.task, 0, len(files) - 1)]
+        chosen = files[whole_argument("task_id", self.task_id, 0, len(files) - 1)]
         size = whole_argument("image_size", self.image_size, 0)
         self.max_episode_steps = whole_argument("horizon", self.horizon, 1)
         self.instruction, self.states = chosen.language, recorded_states(chosen.states)
