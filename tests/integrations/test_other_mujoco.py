@@ -18,7 +18,7 @@ FILES = {
     "with_dm_control.py": ("dm_control", "3.17.0", 125),
     "with_robosuite.py": ("robosuite", "3.7.0", 6),
     "with_robosuite_controllers.py": ("robosuite", "3.7.0", 56),
-    "with_robosuite_tasks.py": ("robosuite", "3.7.0", 84),
+    "with_robosuite_tasks.py": ("robosuite", "3.9.0", 84),
     "with_libero.py": ("libero", "3.17.0", 199),
     "with_judo.py": ("judo", "3.6.0", 4),
     "with_mjbatch.py": ("mjbatch", "3.14.0", 38),
