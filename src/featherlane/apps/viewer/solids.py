@@ -1,6 +1,7 @@
 """Layers of solids: geoms, convex hulls of meshes, sites; each group can be turned on or off.
 
-A geom or site is drawn as a mesh of unit size that is scaled, or as a mesh of its own proportions.
+A geom or site is drawn as a scaled mesh of unit size.  Shapes that no scaling produces, such as capsules, have a
+mesh for each ratio of their sizes.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from featherlane.environments.libero.suite import live_environment, recorded_sta
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.robosuite import observations as seen_of
 from featherlane.environments.robosuite.observations import Observable, Seen, matrices, quaternions
-from featherlane.environments.task import Task
+from featherlane.environments.robosuite.task import ControlledTask
 from featherlane.extension import private, required, whole_argument
 
 CAMERAS = "agentview", "robot0_eye_in_hand"
@@ -26,7 +26,7 @@ EEF = "robot0_eef"
 
 
 @dataclass(kw_only=True)
-class LiberoTask(Task):
+class LiberoTask(ControlledTask):
     """A task of a suite: LIBERO's model, controller, observations, goal and recorded initial states.
 
     An action has a shift and a rotation of the gripper (OSC_POSE of robosuite 1.4), and closes or opens the fingers.
@@ -86,15 +86,11 @@ class LiberoTask(Task):
         self.touching = np.zeros((worlds.nworld, len(self.goal.contacts.names)), bool)
         self.seen: Seen = self.observe(worlds)
 
-    def action_space(self, worlds: Batch) -> tuple[np.ndarray, np.ndarray]:
-        return self.parts.action_limits
-
     def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray) -> None:
-        every = np.zeros((worlds.nworld, self.parts.action_width))
-        every[ids] = actions
-        self.parts.set_goal(every)
-        arm = self.made["arm"]
-        arm.update[~every[:, 3:6].any(axis=1), 1] = 0.0  # without rotation the last target is kept, as in robosuite 1.4
+        super().act(worlds, actions, ids)
+        arm, rotates = self.made["arm"], np.zeros(worlds.nworld, bool)
+        rotates[ids] = actions[:, 3:6].any(axis=1)
+        arm.update[~rotates, 1] = 0.0  # without rotation the last target is kept, as in robosuite 1.4
         first = ids[self.fresh[ids]]
         turned = arm.update[first, 1:] > 0.0
         turn = (arm.turn[first].reshape(-1, 3, 3) @ self.start_mat.reshape(3, 3)).reshape(-1, 9)

@@ -51,18 +51,23 @@ class Goal(ABC):
     Attributes:
         scale: the largest reward, by which `reward_scale` is divided.
         fields: derived fields that it reads, besides those of robots and bodies.
+        has_shaping: whether robosuite has a shaped reward.
         shaping: whether the reward is shaped.
         touch: (n, k) whether each pair of groups of geoms is in contact; set by the task.
         used: (n,) number of the object that is used, in tasks with one of several objects; set by the task.
     """
 
     scale = 1.0
+    has_shaping = True
     fields: tuple[str, ...] = ()
     touch: np.ndarray
     used: np.ndarray
 
     def __init__(self, env: Any, contacts: Contacts):
         self.shaping = bool(env.reward_shaping)
+        if self.shaping and not self.has_shaping:
+            name, why = type(self).__name__, "because robosuite has no such reward"
+            raise ModelError(f"{name}: got reward_shaping=True, allowed is False, {why}")
         self.grippers = [sorted(robot.eef_site_id.values()) for robot in env.robots]
         if env.env_configuration == "single-robot":
             self.grippers = [[env.robots[0].eef_site_id[arm]] for arm in ("right", "left")]
@@ -273,13 +278,10 @@ class PickPlace(Placed):
 class ToolHang(Goal):
     """A frame is inserted into a stand, and a tool hangs on the frame."""
 
+    has_shaping = False
     fields = ("geom_xpos", "geom_xmat", "xmat")
 
     def read(self, env: Any, contacts: Contacts) -> None:
-        if self.shaping:
-            raise ModelError(
-                "ToolHang: got reward_shaping=True, allowed is False, because robosuite has no such reward"
-            )
         self.sites, self.geoms, self.tool = env.obj_site_id, env.obj_geom_id, env.obj_body_id["tool"]
         parts = [geoms for each in env.robots[0].gripper.values() for geoms in each.important_geoms.values()]
         self.robot = contacts.between([geom for geoms in parts for geom in geoms], env.tool.contact_geoms)
@@ -442,13 +444,10 @@ class TwoArmHandover(Goal):
 class TwoArmTransport(Goal):
     """Two arms exchange a payload and trash between bins."""
 
+    has_shaping = False
     fields = ("xmat", "geom_xpos", "geom_xmat")
 
     def read(self, env: Any, contacts: Contacts) -> None:
-        if self.shaping:
-            raise ModelError(
-                "TwoArmTransport: got reward_shaping=True, allowed is False, because robosuite has no such reward"
-            )
         objects, t = env.transport.objects, env.transport
         self.in_target = contacts.between(objects["target_bin"].base_geoms, objects["payload"].contact_geoms)
         self.in_trash = contacts.between(objects["trash_bin"].base_geoms, objects["trash"].contact_geoms)

@@ -18,8 +18,26 @@ VISUAL = (0, 1, 1, 0, 0, 0)  # groups of geoms in images: without those that onl
 FIELDS = ("xpos", "xquat", "site_xpos", "site_xmat", "qacc")
 
 
+class ControlledTask(Task):
+    """Base class of tasks whose actions are those of a composite controller.
+
+    Attributes:
+        parts: the controller, which `prepare` makes; also `control`.
+    """
+
+    parts: controllers.Composite
+
+    def action_space(self, worlds: Batch) -> tuple[np.ndarray, np.ndarray]:
+        return self.parts.action_limits
+
+    def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray) -> None:
+        every = np.zeros((worlds.nworld, self.parts.action_width))
+        every[ids] = actions
+        self.parts.set_goal(every)
+
+
 @dataclass(kw_only=True)
-class RobosuiteTask(Task):
+class RobosuiteTask(ControlledTask):
     """A task of robosuite, with its default options unless others are given.
 
     Attributes:
@@ -90,14 +108,6 @@ class RobosuiteTask(Task):
         goal = self.source.goal
         goal.touch = np.zeros((worlds.nworld, len(self.source.contacts.names)), bool)
         goal.used = np.zeros(worlds.nworld, np.int64)
-
-    def action_space(self, worlds: Batch) -> tuple[np.ndarray, np.ndarray]:
-        return self.parts.action_limits
-
-    def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray) -> None:
-        every = np.zeros((worlds.nworld, self.parts.action_width))
-        every[ids] = actions
-        self.parts.set_goal(every)
 
     def advance(self, worlds: Batch, nstep: int, ids: np.ndarray | None) -> None:
         contacts = self.source.contacts

@@ -215,7 +215,8 @@ def collide_triangle(m1, d1, field, r, c, half):
     - It is above the plane, or in the ground: a point below the plane of a steep triangle may be above the surface.
     - The shape does not leave the ground through another face (`add_unless_leaving_elsewhere`).
 
-    A point below the plane and in the ground is also kept as a spare contact, wherever its foot is (`keep_spare`).
+    A point below the plane and in the ground is also kept as a spare contact, for any position of its foot
+    (`keep_spare`).
     half: 0 or 1, which triangle of the cell (`triangle_points`).
 
     Reads:  shapes.*, hfield_*, hull_*.   Writes: relief.*, shapes.limit.   Scratch: manifold.*, shapes.pos, shapes.mat.
