@@ -32,10 +32,11 @@ from featherlane.engine.configuration import package_version as _package_version
 from featherlane.engine.configuration import show_config
 from featherlane.engine.lanes import kernel
 from featherlane.engine.lanes.choice import mark_complete as _fill_tables
-from featherlane.engine.model import Link, Model, bundled, bundled_names, load, set_const, set_length_range
+from featherlane.engine.model import Link, Model, bundled, bundled_names, load, set_length_range
 from featherlane.engine.model.enums import State
 from featherlane.engine.model.variants import variants
 from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.batch.constants import set_const
 from featherlane.engine.simulation.batch.load_failure import load_failure
 from featherlane.engine.simulation.batch.mixed import MixedBatch
 from featherlane.engine.simulation.batch.noise import add_sensor_noise

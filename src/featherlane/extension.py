@@ -35,9 +35,9 @@ from featherlane.engine.model.reader import heard as mujoco_warnings
 from featherlane.engine.model.reader import mujoco_module
 from featherlane.engine.model.repair import repairing
 from featherlane.engine.model.robot_setup import RobotSetup
-from featherlane.engine.model.set_const import dependent_fields
 from featherlane.engine.model.source_report import source_report
 from featherlane.engine.model.status import STATUS
+from featherlane.engine.simulation.batch.constants import dependent_fields
 from featherlane.engine.simulation.batch.expanded import Expanded
 from featherlane.engine.simulation.batch.one_world import batch_of
 from featherlane.engine.simulation.batch.random_rows import RowSampler

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.engine.model import Constants, load, set_const
+from featherlane import set_const
+from featherlane.engine.model import Constants, load
 from featherlane.engine.model.set_const import DEPENDENT_INTS, DEPENDENT_REALS
 from featherlane.errors import ModelError
 from featherlane.extension import dependent_fields

@@ -161,13 +161,16 @@ class Batch(Calls):
     def set_const(self, ids: ArrayLike | None = None) -> None:
         chosen = self._ids(ids)
         self._one.set_const([])
-        names = self._one.dependent_fields
+        self._recompute(chosen, self._one.dependent_fields)
+
+    def _recompute(self, chosen: np.ndarray, names: list[str], variant: dict[str, Any] | None = None) -> None:
+        """Recomputes dependent fields in the workers, or sets a variant of worlds; takes over these fields."""
         ids_of = {part.worker: part.ids for part in self._spread.parts(chosen)}
         none = np.zeros(0, np.int64)
         # workers without these worlds need the same per-world fields, too
         answers = self._ask(
             self._everyone(),
-            lambda part: ("set_const", {"ids": ids_of.get(part.worker, none), "names": names}),
+            lambda part: ("set_const", {"ids": ids_of.get(part.worker, none), "names": names, "variant": variant}),
             changes=True,
         )
         for name in names:
@@ -175,9 +178,12 @@ class Batch(Calls):
 
     def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
         chosen = self._ids(ids)
-        for name, (places, entries) in self._one.variant_values(geom, variant, inertia).items():
-            self.expand(name).reshape(self.nworld, -1)[chosen[:, None], places] = entries
-        self.set_const(chosen)
+        names = [*self._one.variant_values(geom, variant, inertia)]
+        for name in names:
+            self.expand(name)
+        self._one.set_const([])
+        names += [name for name in self._one.dependent_fields if name not in names]
+        self._recompute(chosen, names, {"geom": geom, "variant": variant, "inertia": inertia})
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, *, ids: ArrayLike | None = None, stage: str | None = None) -> None:

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,10 +129,15 @@ class WorkerWorlds:
         """Sets the rows of a per-world field of the model."""
         self.batch.expand(name)[...] = rows
 
-    def order_set_const(self, ids: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Recomputes dependent fields of the model, and returns them."""
-        self.batch.set_const(ids)
-        return {name: np.array(self.batch.expanded_fields[name]) for name in names}
+    def order_set_const(
+        self, ids: np.ndarray, names: Sequence[str], variant: Mapping[str, Any] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Recomputes dependent fields of the model, or sets a variant; returns per-world fields."""
+        if variant is None:
+            self.batch.set_const(ids)
+        else:
+            self.batch.set_variant(**variant, ids=ids)
+        return {name: np.array(self.batch.expand(name)) for name in names}
 
     def order_get(self, name: str, ids: np.ndarray | None) -> np.ndarray:
         return np.array(getattr(self.batch, name)[... if ids is None else ids])

@@ -6,6 +6,6 @@ from featherlane.engine.model.length_range import set_length_range
 from featherlane.engine.model.link import Link
 from featherlane.engine.model.load import bundled, load
 from featherlane.engine.model.model import Model
-from featherlane.engine.model.set_const import Constants, set_const
+from featherlane.engine.model.set_const import Constants
 
-__all__ = ["MODEL", "Constants", "Link", "Model", "bundled", "bundled_names", "load", "set_const", "set_length_range"]
+__all__ = ["MODEL", "Constants", "Link", "Model", "bundled", "bundled_names", "load", "set_length_range"]

@@ -37,7 +37,7 @@ from featherlane.engine.model.robot_setup import NOT_SET_UP, RobotSetup, set_up
 from featherlane.engine.model.scene_meshes import converted_scenes, use_contents
 from featherlane.engine.model.sdf_collision import use_fields
 from featherlane.engine.model.servos import Actuators, Armatures, Gains, velocity_joints
-from featherlane.engine.model.set_const import set_const
+from featherlane.engine.model.set_const import recompile_constants
 from featherlane.engine.model.shapes import check_shapes
 from featherlane.engine.model.source import (
     SHOWN,
@@ -455,7 +455,8 @@ def _with_variants(found: Variants, labelled, source: str, links: Sequence[Link]
     model = from_mujoco(found.mj_model, source, links, found.hulls_of, len(labelled))
     model.variants.update(found.groups)
     select(model, found.reals)
-    set_const(model)
+    recompile_constants(model)
+    model.keep_loaded()
     return model
 
 

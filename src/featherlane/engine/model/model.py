@@ -41,8 +41,8 @@ BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
 LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and (f.kind != "int" or f.name in ROWS))
 # attributes that a copy and a pickle contain, in addition to the buffers
 KEPT = "mj_model source dropped fused repairs decompositions revision user_sensors user_actuators link_names".split()
-KEPT += ["variants", "user_lcp_solver", "_sizes", "_layout"]
-TAKEN = "mj_model user_sensors user_actuators user_lcp_solver".split()  # objects that `take_over` replaces
+KEPT += ["variants", "user_lcp_solver", "loaded_reals", "_sizes", "_layout"]
+TAKEN = "mj_model user_sensors user_actuators user_lcp_solver loaded_reals".split()  # objects that `take_over` replaces
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
 FIXED = "{} is fixed when the model is loaded; change it in the XML or the MjSpec"
 SHAPING = shaping(MODEL)
@@ -170,6 +170,7 @@ class Model(NamedAccess):
             "user_lcp_solver": None,
             "link_names": [],
             "variants": {},
+            "loaded_reals": np.zeros(0),
             "_sizes": dict(sizes),
             "_layout": LAYOUT,
         }
@@ -181,6 +182,16 @@ class Model(NamedAccess):
             if field.kind != "size":
                 value = derived[field.name] if field.name in derived else read_field(mj_model, field.name)
                 self._memory[field.name][...] = np.ravel(value)
+        self.keep_loaded()
+
+    def keep_loaded(self) -> None:
+        """Keeps the present values of the real fields as those of the loaded model."""
+        self.__dict__["loaded_reals"] = read_only(self.real_buffer.copy())
+
+    def loaded(self) -> dict[str, np.ndarray]:
+        """Returns the real fields as loaded, before all edits, by name."""
+        places = _places(tuple(self._sizes[name] for name in SHAPING))
+        return {f.name: self.loaded_reals[rows].reshape(shape) for f, rows, shape in places if f.kind == "real"}
 
     def __setstate__(self, state: dict[str, Any]):
         """Copies the buffers to memory that kernels may read, and rebuilds the views.

@@ -1,4 +1,4 @@
-"""Recomputes fields that depend on other fields: inverse weights, subtree masses, bounding spheres and boxes.
+"""Recomputes fields that depend on other fields by MuJoCo: inverse weights, subtree masses, bounding volumes.
 
 MuJoCo's mj_setConst computes them; its results are copied back.  The list contains the fields that it writes
 (MJSETCONST_ARRAYS in mjxmacro.h), except those that the layout lacks.  Statistics are not in it: only MuJoCo's
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -49,13 +49,8 @@ def _run(mj_model, mj_data) -> None:
         raise ModelError(f"set_const: {error}") from None
 
 
-def set_const(model: Model) -> None:
-    """Recomputes the fields that depend on edited ones (`DEPENDENT_REALS`, `DEPENDENT_INTS`).
-
-    Raises:
-        ModelError: the edits contradict how the model was compiled (MuJoCo's message names the place); or geom sizes
-            with ellipsoid fluid forces were edited, and this MuJoCo (before 3.16) does not update the coefficients.
-    """
+def recompile_constants(model: Model) -> None:
+    """Recomputes the fields that depend on edited ones by MuJoCo; see `set_const` in simulation/batch/constants.py."""
     import mujoco
 
     check_model(model)
@@ -99,11 +94,20 @@ class Constants:
         # sizes for which the bounding volumes were computed
         self._sizes = np.array(read_field(self._source, "geom_size"))
 
-    def of(self, model: Model, worlds: Iterable[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
-        """Returns the dependent fields of each world of the model, from its overrides."""
+    def of(self, model: Model, values: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
+        """Returns the dependent fields of n worlds of the model, (n, ...) by name.
+
+        Args:
+            values: real fields that differ by world, (n, ...) by name; equal worlds are computed once.
+        """
+        found: dict[bytes, dict[str, np.ndarray]] = {}
         with self._lock:
             self._refresh(model)
-            return [self(overrides) for overrides in worlds]
+            keys = [b"".join(rows[w].tobytes() for rows in values.values()) for w in range(n)]
+            for w, key in enumerate(keys):
+                if key not in found:
+                    found[key] = self({name: rows[w] for name, rows in values.items()})
+        return {name: np.stack([found[key][name] for key in keys]) for name in DEPENDENT_REALS}
 
     def __call__(self, overrides: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Returns the dependent fields of a world.
@@ -128,32 +132,6 @@ class Constants:
             name: np.array(read_field(self._mj_model, name), dtype=np.float64).reshape(self._base[name].shape)
             for name in DEPENDENT_REALS
         }
-
-
-def constants_of(model: Model) -> Constants:
-    """Returns the model's `Constants`, which its batches share."""
-    kept = model.__dict__.get("_constants")
-    if kept is None or not kept.is_of(model):
-        kept = model.__dict__["_constants"] = Constants(model)
-    return kept
-
-
-def dependent_fields(model: Model, values: Iterable[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
-    """Computes the fields that `set_const` recomputes, for several sets of values; the model is not changed.
-
-    Args:
-        model: the model.
-        values: real fields by name, each with the field's shape; a field that a set lacks has the model's value.
-
-    Returns:
-        For each set, the dependent fields by name, in float64.
-
-    Raises:
-        ModelError: a name that is no real field; as `set_const` does.
-
-    Source: MuJoCo mj_setConst.
-    """
-    return constants_of(model).of(model, values)
 
 
 def model_of_world(model: Model, fields: Mapping[str, np.ndarray]) -> Model:

@@ -340,23 +340,24 @@ def select(model: Any, reals: Mapping[str, np.ndarray]) -> None:
 
 
 def exact(model: Any, values: dict[str, np.ndarray], dtype: np.dtype) -> dict[str, np.ndarray]:
-    """Returns fields of a world of a model with variants, with the entries in float64 that its rows hold in float32."""
+    """Returns fields (n, ...) of worlds of a model with variants, with the entries in float64 that a dtype rounds."""
     if not model.variants or dtype == np.float64:
         return values
+    found = {}
     for name, value in values.items():
         known = model.__dict__[name]
-        values[name] = np.where(value == known.astype(dtype), known, value)
+        found[name] = np.where(value == known.astype(dtype), known, value)
+        rows, given = (a.reshape(len(value), math.prod(known.shape)) for a in (found[name], value))
         for group in model.variants.values():
             at = group.places.get(name, EMPTY)
             for entries in (own[name] for own in group.values.values() if len(at)):
-                row = values[name].reshape(-1)
-                row[at] = np.where(value.ravel()[at] == entries.astype(dtype), entries, row[at])
-    return values
+                rows[:, at] = np.where(given[:, at] == entries.astype(dtype), entries, rows[:, at])
+    return found
 
 
-def mean_inertia(diagonal: np.ndarray) -> float:
-    """Returns the mean of M's diagonal in qpos0, summed as MuJoCo's compiler does."""
-    total = 0.0
-    for value in diagonal.tolist():
-        total += value
-    return total / max(len(diagonal), 1)
+def mean_inertia(diagonal: np.ndarray) -> np.ndarray:
+    """Returns the mean (n, 1) of M's diagonals (n, nv) in qpos0, each summed as MuJoCo's compiler does."""
+    total = np.zeros((len(diagonal), 1))
+    for column in diagonal.T:
+        total[:, 0] += column
+    return total / max(diagonal.shape[1], 1)

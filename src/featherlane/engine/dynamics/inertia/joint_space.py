@@ -68,7 +68,7 @@ def _compute_row_pair(m, d, i, f, f_parent, start, start_parent, nshared):
 
 
 @kernel
-def _armature(m, i):
+def armature(m, i):
     """Returns the armature of DoF i, of the joint and its actuators, which is added to M_ii."""
     return m.dof_armature[i] + reflected_armature(m, i)
 
@@ -90,14 +90,14 @@ def _compute_rows_of_body(m, d, b, I):
         else:
             S = d.cdof[i]
             f = I @ S
-            d.M[start + nancestors] = dot(S, f) + _armature(m, i)
+            d.M[start + nancestors] = dot(S, f) + armature(m, i)
             if i > first:
                 # the previous DoF is the parent: M_i,i-1, then M_i-1,i-1, then the common ancestors of both
                 start_parent = m.M_rowadr[i - 1]
                 S_parent = d.cdof[i - 1]
                 f_parent = I @ S_parent
                 d.M[start + nancestors - 1] = dot(S_parent, f)
-                d.M[start_parent + nancestors - 1] = dot(S_parent, f_parent) + _armature(m, i - 1)
+                d.M[start_parent + nancestors - 1] = dot(S_parent, f_parent) + armature(m, i - 1)
                 _compute_row_pair(m, d, i, f, f_parent, start, start_parent, nshared=nancestors - 1)
                 i -= 2
             else:

@@ -16,7 +16,7 @@ from featherlane.engine.model.history import empty_history
 from featherlane.engine.model.limits import check_field
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.sleep import AWAKE
-from featherlane.engine.simulation.batch.expanded import Entries, Expanded, Lender, RowSource, dependent
+from featherlane.engine.simulation.batch.expanded import Expanded, Lender, RowSource
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.engine.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
@@ -145,31 +145,6 @@ class WorldArrays:
         """Raises an error for values that fields of the model cannot hold, expanded or not; see `Model.check_edits`."""
         self.model.check_edits()
         self.expanded.check_edits()
-
-    def set_const(self, chosen: np.ndarray) -> None:
-        """Recomputes the model fields that depend on expanded ones, in the chosen worlds."""
-        self.check_edits()
-        for name in dependent(self.model, self.expanded):
-            self.expand(name)
-        set_all([(self.expand(name), chosen, rows) for name, rows in self.expanded.constants(chosen).items()])
-
-    def set_variant(self, chosen: np.ndarray, values: Mapping[str, Entries]) -> None:
-        """Sets entries of model fields in the chosen worlds, and the fields that depend on them.
-
-        Only fields that differ from the model's get rows, because each one takes time in every step.
-
-        Args:
-            chosen: the worlds.
-            values: flat indices of the entries and their values, by field.
-        """
-        self.check_edits()
-        fields = {name: self.expand(name).reshape(self.nworld, -1) for name in values}
-        new: list[Assignment] = [(fields[n], (chosen[:, None], at), entries) for n, (at, entries) in values.items()]
-        for name, rows in self.expanded.constants(chosen, values).items():
-            if name in self.expanded or (rows != self.model.__dict__[name]).any():
-                # a changed entry of a field that is recomputed as well, such as a bounding volume, has the new value
-                new.append((self.expand(name), chosen, rows))
-        set_all(new)
 
     def share_expanded(self, other: WorldArrays) -> None:
         """Uses the per-world model fields of another batch, whose models have the same sizes."""

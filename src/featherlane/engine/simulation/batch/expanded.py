@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container
 
 import numpy as np
 
@@ -12,12 +12,11 @@ from featherlane.engine.model.fields import MODEL
 from featherlane.engine.model.in_use import DECIDING, in_use
 from featherlane.engine.model.limits import check_field
 from featherlane.engine.model.model import Model
-from featherlane.engine.model.set_const import BOTH, DEPENDENT_REALS, VOLUMES, constants_of
-from featherlane.engine.model.variant import MEAN, exact, mean_inertia
+from featherlane.engine.model.set_const import BOTH, DEPENDENT_REALS, VOLUMES
+from featherlane.engine.model.variant import MEAN
 from featherlane.engine.model.write_detection import TrackedArray, check_edited
 
 Entries = tuple[np.ndarray, np.ndarray]  # flat indices in a field, values there
-NO_CHANGES: Mapping[str, Entries] = {}
 
 
 RowSource = Callable[[Field], np.ndarray]  # returns rows (nworld, n, ...) of a field in memory that others share
@@ -97,26 +96,6 @@ class Expanded(dict[str, np.ndarray]):
         A field may be 0 in the model and nonzero in a world.
         """
         return in_use(self.model, self) if self and not self.keys().isdisjoint(DECIDING) else {}
-
-    def constants(self, chosen: np.ndarray, changes: Mapping[str, Entries] = NO_CHANGES) -> dict[str, np.ndarray]:
-        """Computes the dependent fields of these worlds, (n, ...) by name, from rows with changed entries."""
-        if not len(chosen):
-            return {}
-        inputs = self.inputs()
-        different: dict[bytes, Mapping[str, np.ndarray]] = {}
-        keys = []
-        for w in chosen:
-            values = {name: self[name][w].astype(np.float64) for name in inputs}
-            for name, (places, entries) in changes.items():
-                values[name].reshape(-1)[places] = entries
-            keys.append(b"".join(value.tobytes() for value in values.values()))
-            if keys[-1] not in different:
-                different[keys[-1]] = exact(self.model, values, self.dtype)
-        found = dict(zip(different, constants_of(self.model).of(self.model, different.values()), strict=True))
-        each = [found[key] for key in keys]
-        rows = {name: np.stack([values[name] for values in each]) for name in each[0]}
-        rows[MEAN] = np.array([[mean_inertia(diagonal)] for diagonal in rows["dof_M0"]])
-        return {name: rows[name] for name in dependent(self.model, self)}
 
     def inputs(self) -> list[str]:
         """Returns the fields that differ and do not depend on other fields alone."""

@@ -19,6 +19,7 @@ from featherlane.engine.model.model import Model
 from featherlane.engine.model.set_const import model_of_world
 from featherlane.engine.model.variant import values_of
 from featherlane.engine.simulation.batch.arrays import LASTING
+from featherlane.engine.simulation.batch.constants import set_const_of, set_variant
 from featherlane.engine.simulation.batch.rollout_request import RolloutRequest
 from featherlane.engine.simulation.batch.runner import EVERY, Share, roll_shares, run_shares, stage_number
 from featherlane.engine.simulation.batch.worlds import Worlds
@@ -135,14 +136,14 @@ class GroupedWorlds(Worlds):
     # ---- model fields by world ---------------------------------------------------------------------------------------
     def set_const(self, ids: ArrayLike | None = None) -> None:
         for k, worlds, _ in self._split(self._ids(ids)):
-            hold((self.groups[k].runner.turn,), self.groups[k].arrays.set_const, worlds)
+            hold((self.groups[k].runner.turn,), set_const_of, self.groups[k].arrays, worlds)
 
     def set_variant(self, geom: str, variant: str, *, ids: ArrayLike | None = None, inertia: bool = True) -> None:
         shares = [(self.groups[k], worlds) for k, worlds, _ in self._split(self._ids(ids))]
         # of all groups, before any is set
         values = [values_of(group.model.variants, geom, variant, flag("inertia", inertia)) for group, _ in shares]
         for (group, worlds), entries in zip(shares, values, strict=True):
-            hold((group.runner.turn,), group.arrays.set_variant, worlds, entries)
+            hold((group.runner.turn,), set_variant, group.arrays, worlds, entries)
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _place(self, world) -> tuple[Any, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
@@ -24,6 +25,7 @@ from featherlane.engine.simulation.batch.arrays import (
 from featherlane.engine.simulation.batch.order import TileOrder
 from featherlane.engine.simulation.batch.recorder import Recorder
 from featherlane.engine.simulation.query.moving import reads_rows
+from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.step.forward import VELOCITY
 from featherlane.engine.simulation.tile.calls import fields_called_for
 from featherlane.engine.simulation.tile.fields import DATA, WANTED
@@ -34,6 +36,7 @@ from featherlane.engine.simulation.tile.workspace import ModelRows, Workspace
 from featherlane.engine.simulation.user.function import UserFunction
 
 ROWS_KEPT = 1 << 20  # bytes of the rows of a call whose plan is kept for the next call
+QUERIES_KEPT = 8  # plans of queries
 
 
 class Plans:
@@ -61,6 +64,7 @@ class Plans:
         self.plain: dict[tuple[bool, bool, int], Plan] = {}
         self._shared: dict[int, ModelRows] = {}
         self._rows_plan: tuple[tuple, Plan] | None = None  # the last one with rows of the call, and their addresses
+        self._query_plans: dict[tuple, Plan] = {}  # the last ones, by what they depend on
         self._planned = (0, 0)  # revision of the arrays and number of expanded fields when the plans were made
         self._orders: dict[int, TileOrder] = {}
         self._memory: np.ndarray | None = None
@@ -115,6 +119,31 @@ class Plans:
         """
         n, load = self.arrays.nworld, {**kept, **load}
         return self.plan(loop, n, brought, taken, load, keeps=(*LASTING, *COUNTS), sizes=sizes, store=kept)
+
+    def query_plan(self, query: Query, n: int, brought: Rows, taken: Rows) -> Plan:
+        """Returns the plan of a query with at most n places, after `prepare`.
+
+        The last plans with at most ROWS_KEPT bytes of rows are reused: only addresses and other numbers are replaced.
+        A new plan takes a millisecond.
+        """
+        rows = [(kind, [*field_arrays(given)]) for kind, given in (("control", brought), ("record", taken))]
+        forms = tuple((name, a.shape, a.strides) for _, given in rows for name, a in given)
+        dims = _dimensions(query.loop)
+        key = query.loop, n, query.reads, forms, tuple(item for item in query.sizes.items() if item[0] in dims)
+        plan = self._query_plans.get(key)
+        if plan is None:
+            plan = self.plan(query.loop, n, brought, taken, keeps=query.reads, sizes=query.sizes)
+            if sum(a.nbytes for _, given in rows for _, a in given) <= ROWS_KEPT:
+                if len(self._query_plans) == QUERIES_KEPT:
+                    self._query_plans.clear()
+                self._query_plans[key] = plan
+            return plan
+        for kind, given in rows:
+            plan.addresses(kind)[...] = [address(a) for _, a in given if a.size]
+        for (own,) in plan.own if query.sizes else ():
+            for name, value in query.sizes.items():
+                own.set_size(name, value)
+        return plan
 
     def step_plan(
         self, nstep: int, width: int, brought: Rows, taken: Rows, control: UserFunction | None, numbers: Rows = NONE
@@ -254,6 +283,7 @@ class Plans:
         state, in_use = (arrays.revision, len(arrays.expanded)), arrays.expanded.in_use()
         if state != self._planned:
             self.plain.clear()
+            self._query_plans.clear()
             self._rows_plan = None
             if state[1] != self._planned[1]:
                 self.workspaces, self._shared = {}, {}
@@ -279,6 +309,12 @@ class Plans:
                 w.rows.record.set_size(name, value)
             w.calls.connect()
         return self.workspaces[width]
+
+
+@functools.cache
+def _dimensions(loop: Stage) -> Set[str | int]:
+    """Returns the sizes by which the arrays of a loop's own record are allocated."""
+    return {name for layout in loop.records.values() for field in layout.stored for name in field.shape}
 
 
 def _memory_key(*given: Rows) -> tuple[tuple, ...]:

@@ -261,7 +261,7 @@ class Runner:
             query.enter(workspace)
         W = plans.width if query.fills_lanes else 1
         rows = [_every_other(a, W) if query.fills_lanes else a for a in (query.brought, query.taken)]
-        plan = plans.plan(query.loop, W * self.arrays.nworld, *rows, keeps=query.reads, sizes=query.sizes)
+        plan = plans.query_plan(query, W * self.arrays.nworld, *rows)
         for own in plan.own:
             for name, table in query.tables.items():
                 own[0].arrays[name][: table.size] = table.ravel()

@@ -1,0 +1,213 @@
+"""Recomputes the model fields that depend on others: `set_const`, `Batch.set_const`, `Batch.set_variant`.
+
+Kernels compute them for many worlds at once, a world in 10 us instead of 100 us by MuJoCo's mj_setConst.  The worlds
+are those of a separate batch in float64, which the model keeps: a batch in float32 rounds them when they are stored.
+
+An entry that is as in the loaded model keeps the bits that MuJoCo's compiler gave it.  `set_variant` calls MuJoCo, so
+that a world has the bits of a model compiled with this variant alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from featherlane.engine.model.fields import MODEL
+from featherlane.engine.model.model import Model
+from featherlane.engine.model.set_const import BOTH, DEPENDENT_REALS, VOLUMES, Constants, recompile_constants
+from featherlane.engine.model.variant import MEAN, exact, mean_inertia
+from featherlane.engine.simulation.batch.arrays import WorldArrays
+from featherlane.engine.simulation.batch.expanded import Entries, dependent
+from featherlane.engine.simulation.batch.runner import Runner
+from featherlane.engine.simulation.query.dependent import DependentFields
+from featherlane.engine.simulation.tile.team import Team
+from featherlane.engine.simulation.tile.uninterrupted import Assignment, set_all
+from featherlane.errors import ModelError, near
+
+AT_ONCE = 64  # worlds that are computed in one call, the model's own values included
+ROUNDING = 1e-11  # largest relative difference between MuJoCo's values and those of the kernels
+# fields on which others depend
+INPUTS = [f.name for f in MODEL.fields if f.kind == "real" and f.name not in {*DEPENDENT_REALS} - BOTH - VOLUMES]
+FLUID = ("geom_size", "geom_fluid")  # `geom_fluid` depends on these
+
+
+class DependentWorlds:
+    """Computes dependent fields for many sets of values of one model's fields; keeps a batch between calls."""
+
+    def __init__(self, model: Model):
+        self.model, self.loaded, self.source = model, model.loaded(), model.loaded_reals
+        self._arrays = WorldArrays(model, AT_ONCE, np.dtype(np.float64), 0)
+        self._runner, self._query = Runner(self._arrays, Team(1)), DependentFields(model, AT_ONCE)
+        self._lock = threading.Lock()  # batches of one model share it
+        self._mujoco: Constants | None = None
+
+    def of(self, values: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
+        """Returns the dependent fields of n worlds, (n, ...) by name, in float64.
+
+        Args:
+            values: real fields that differ by world, (n, ...) by name; other fields have the model's values.
+        """
+        own, edited = self.model.__dict__, self._edited()
+        parts = []
+        for k in range(0, n, AT_ONCE - 1):
+            some = slice(k, min(k + AT_ONCE - 1, n))
+            given = {name: own[name] for name in edited} | {name: rows[some] for name, rows in values.items()}
+            parts.append(self._some(given, some.stop - k))
+        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return found | {"geom_fluid": self._fluid_of(values, n)}
+
+    def _edited(self) -> list[str]:
+        """Returns the fields of the model that differ from those of the loaded model, except dependent ones."""
+        own = self.model.__dict__
+        if np.array_equal(self.model.real_buffer, self.source):
+            return []
+        return [name for name in INPUTS if not np.array_equal(own[name], self.loaded[name])]
+
+    def _some(self, values: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
+        """Returns the fields of n < AT_ONCE worlds; one more world is the loaded model."""
+        own, count = self.model.__dict__, n + 1
+        with self._lock:
+            for name in {*values, "body_subtreemass"} - self._arrays.expanded.keys():
+                self._arrays.expand(name)
+            for name, rows in self._arrays.expanded.items():
+                rows[:n], rows[n] = values.get(name, own[name]), self.loaded[name]
+            mass = self._arrays.expanded["body_subtreemass"][:count]
+            mass[...] = subtree_masses(self.model, self._arrays.expanded.own("body_mass", np.arange(count)))
+            found = self._runner.query(self._query, np.arange(count)) | {"body_subtreemass": mass}
+            shaped = {name: rows[:count].reshape(count, *own[name].shape) for name, rows in found.items()}
+            return {name: kept(self.loaded[name], rows[:-1], rows[-1]) for name, rows in shaped.items()}
+
+    def compiled(self, values: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
+        """Returns the same fields, computed by MuJoCo."""
+        with self._lock:
+            if self._mujoco is None or not self._mujoco.is_of(self.model):
+                self._mujoco = Constants(self.model)
+            return self._mujoco.of(self.model, values, n)
+
+    def _fluid_of(self, values: Mapping[str, np.ndarray], n: int) -> np.ndarray:
+        """Returns coefficients of fluid forces (n, ...): of ellipsoids with other sizes those that MuJoCo computes."""
+        own = self.model.__dict__["geom_fluid"]
+        given = {name: values[name] for name in FLUID if name in values}
+        if not given or not (own.any() or "geom_fluid" in given):
+            return np.broadcast_to(own, (n, *own.shape))
+        return self.compiled(given, n)["geom_fluid"]
+
+
+def kept(loaded: np.ndarray, new: np.ndarray, unchanged: np.ndarray) -> np.ndarray:
+    """Returns new values (n, ...), with those of the loaded model where nothing has changed.
+
+    Values of a loaded MjModel that contradict its other fields are replaced, too.
+
+    Args:
+        loaded: values of the loaded model, computed by MuJoCo.
+        new, unchanged: values that the kernels compute for worlds and for the loaded model.
+    """
+    close = np.abs(loaded - unchanged) <= ROUNDING * np.maximum(np.abs(unchanged), 1.0)
+    return np.where((new == unchanged) & close, loaded, new)
+
+
+def subtree_masses(model: Model, mass: np.ndarray) -> np.ndarray:
+    """Returns the masses (n, nbody) of the subtrees of bodies with these masses (n, nbody)."""
+    total = mass.copy()
+    for b in range(model.nbody - 1, 0, -1):  # children before their parents
+        total[:, model.body_parentid[b]] += total[:, b]
+    return total
+
+
+def dependent_worlds(model: Model) -> DependentWorlds:
+    """Returns the model's `DependentWorlds`, which its batches share."""
+    kept = model.__dict__.get("_dependent")
+    if kept is None or kept.source is not model.loaded_reals:
+        kept = model.__dict__["_dependent"] = DependentWorlds(model)
+    return kept
+
+
+# ---- worlds of a batch -----------------------------------------------------------------------------------------------
+def _constants(
+    arrays: WorldArrays, chosen: np.ndarray, changes: Mapping[str, Entries], compiled: bool
+) -> dict[str, np.ndarray]:
+    """Returns the dependent fields (n, ...) of worlds by name, from their rows with changed entries."""
+    expanded, model = arrays.expanded, arrays.model
+    if not len(chosen):
+        return {}
+    values = {name: expanded[name][chosen].astype(np.float64) for name in expanded.inputs()}
+    for name, (places, entries) in changes.items():
+        values[name].reshape(len(chosen), -1)[:, places] = entries
+    worlds = dependent_worlds(model)
+    rows = (worlds.compiled if compiled else worlds.of)(exact(model, values, arrays.dtype), len(chosen))
+    rows[MEAN] = mean_inertia(rows["dof_M0"])
+    return {name: rows[name] for name in dependent(model, expanded)}
+
+
+def set_const_of(arrays: WorldArrays, chosen: np.ndarray) -> None:
+    """Recomputes the model fields that depend on expanded ones, in the chosen worlds."""
+    arrays.check_edits()
+    for name in dependent(arrays.model, arrays.expanded):
+        arrays.expand(name)
+    rows = _constants(arrays, chosen, {}, compiled=False)
+    set_all([(arrays.expand(name), chosen, values) for name, values in rows.items()])
+
+
+def set_variant(arrays: WorldArrays, chosen: np.ndarray, values: Mapping[str, Entries]) -> None:
+    """Sets entries of model fields in the chosen worlds, and the fields that depend on them.
+
+    Only fields that differ from the model's get rows, because each one takes time in every step.
+
+    Args:
+        arrays: the worlds.
+        chosen: numbers of those that change.
+        values: flat indices of the entries and their values, by field.
+    """
+    arrays.check_edits()
+    fields = {name: arrays.expand(name).reshape(arrays.nworld, -1) for name in values}
+    new: list[Assignment] = [(fields[n], (chosen[:, None], at), entries) for n, (at, entries) in values.items()]
+    for name, rows in _constants(arrays, chosen, values, compiled=True).items():
+        if name in arrays.expanded or (rows != arrays.model.__dict__[name]).any():
+            # a changed entry of a field that is recomputed as well, such as a bounding volume, has the new value
+            new.append((arrays.expand(name), chosen, rows))
+    set_all(new)
+
+
+def set_const(model: Model) -> None:
+    """Recomputes the fields that depend on edited ones (`DEPENDENT_REALS`, `DEPENDENT_INTS`).
+
+    A batch's world with the same edits has the same bits after `Batch.set_const`.
+
+    Raises:
+        ModelError: the edits contradict how the model was compiled (MuJoCo's message names the place); or geom sizes
+            with ellipsoid fluid forces were edited, and this MuJoCo (before 3.16) does not update the coefficients.
+    """
+    recompile_constants(model)
+    rows = dependent_worlds(model).of({}, 1)
+    model.take_constants({name: values[0] for name, values in rows.items() if name != "geom_fluid"})
+    model.write_to(model.mj_model)
+
+
+def dependent_fields(model: Model, values: Sequence[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
+    """Computes the fields that `set_const` recomputes, for several sets of values; the model is not changed.
+
+    Args:
+        model: the model.
+        values: real fields by name, each with the field's shape; a field that a set lacks has the model's value.
+
+    Returns:
+        For each set, the dependent fields by name, in float64.
+
+    Raises:
+        ModelError: a name that is no real field; as `set_const` does.
+
+    Source: MuJoCo mj_setConst.
+    """
+    worlds = list(values)
+    known = [field.name for field in MODEL.fields if field.kind == "real"]
+    names = {name for world in worlds for name in world}
+    for name in sorted(names - {*known}):
+        raise ModelError(f"dependent_fields: {name!r} is not a real field of the model{near(name, known)}")
+    own = model.__dict__
+    rows = {
+        name: np.stack([np.reshape(world.get(name, own[name]), own[name].shape) for world in worlds]) for name in names
+    }
+    found = dependent_worlds(model).of(rows, len(worlds)) if worlds else {}
+    return [{name: found[name][w] for name in DEPENDENT_REALS} for w in range(len(worlds))]
