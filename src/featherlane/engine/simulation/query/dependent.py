@@ -241,9 +241,9 @@ def store_cameras(m, d, p):
 
 @kernel
 def store_equalities(m, d, p):
-    """eq_data <- the second anchor of a connect of bodies; of a weld without relative pose its pose in qpos0.
+    """eq_data <- the second anchor of a connect of bodies; the relative pose in qpos0 of a weld of bodies without one.
 
-    All other data are kept; a connect of sites has none.
+    eq_data[11] of a weld is nonzero if its source specifies no relative pose.  All other data are kept.
     """
     copy(p.eq_data, m.eq_data, 12 * m.neq)
     for e in range(m.neq):
@@ -252,15 +252,13 @@ def store_equalities(m, d, p):
         if kind == EQ_CONNECT and of_bodies:
             anchor = d.xpos[b1] + d.xmat[b1] @ Vec3(m.eq_data[k : k + 3])
             p.eq_data[k + 3 : k + 6] = d.xmat[b2].T @ (anchor - d.xpos[b2])
-        elif kind == EQ_CONNECT:
-            p.eq_data[k : k + 12] = zeros(12)
         elif kind == EQ_WELD and of_bodies:
             anchor = d.xpos[b2] + d.xmat[b2] @ Vec3(m.eq_data[k : k + 3])
             in_first = d.xmat[b1].T @ (anchor - d.xpos[b1])
-            q, q_now = Quat(m.eq_data[k + 6 : k + 10]), d.xquat[b1].T @ d.xquat[b2]
-            is_missing = (q[0] == 0.0) & (q[1] == 0.0) & (q[2] == 0.0) & (q[3] == 0.0)
+            is_missing = m.eq_data[k + 11] != 0.0
             p.eq_data[k + 3 : k + 6] = where(is_missing, in_first, Vec3(m.eq_data[k + 3 : k + 6]))
-            p.eq_data[k + 6 : k + 10] = where(is_missing, q_now, q.unit)
+            q, q_now = Quat(m.eq_data[k + 6 : k + 10]), d.xquat[b1].T @ d.xquat[b2]
+            p.eq_data[k + 6 : k + 10] = where(is_missing, q_now, q)
 
 
 @kernel
