@@ -48,6 +48,7 @@ PAGES = {
     "viewer": ROOT / "docs" / "viewer.md",
     "distributed": ROOT / "docs" / "distributed.md",
     "mixed": ROOT / "docs" / "batches.md",
+    "set_const": ROOT / "docs" / "batches.md",
     "sweep": ROOT / "docs" / "distributed.md",
     "environments": ROOT / "docs" / "training.md",
     "single-environments": ROOT / "docs" / "training.md",

@@ -25,7 +25,7 @@ from featherlane.tools.sensitivity.worlds.displaced_worlds import POINTS, OwnWor
 
 RELATIVE, LEAST = 1e-6, 1e-2  # displacement of a value: RELATIVE times the larger of its size and LEAST
 OF_STEPS = 1e-5  # in place of RELATIVE for differences of steps, which have larger rounding errors
-# fields without dependent fields, for which the slow `set_const` of each world is omitted
+# fields without dependent fields, for which `set_const` is omitted
 PLAIN = (
     "opt_ geom_friction geom_sol geom_margin geom_gap dof_damping dof_frictionloss dof_sol jnt_sol jnt_stiffness "
     "jnt_range jnt_margin pair_ eq_sol actuator_gainprm actuator_biasprm actuator_forcerange"
