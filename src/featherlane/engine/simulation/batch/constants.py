@@ -41,7 +41,7 @@ class DependentWorlds:
         self._arrays = WorldArrays(model, AT_ONCE, np.dtype(np.float64), 0)
         self._runner, self._query = Runner(self._arrays, Team(1)), DependentFields(model, AT_ONCE)
         self._lock = threading.Lock()  # batches of one model share it
-        self._mujoco: Constants | None = None
+        self._compiler: Constants | None = None
 
     def of(self, values: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
         """Returns the dependent fields of n worlds, (n, ...) by name, in float64.
@@ -82,9 +82,9 @@ class DependentWorlds:
     def compiled(self, values: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
         """Returns the same fields, computed by MuJoCo."""
         with self._lock:
-            if self._mujoco is None or not self._mujoco.is_of(self.model):
-                self._mujoco = Constants(self.model)
-            return self._mujoco.of(self.model, values, n)
+            if self._compiler is None or not self._compiler.is_of(self.model):
+                self._compiler = Constants(self.model)
+            return self._compiler.of(self.model, values, n)
 
     def _fluid_of(self, values: Mapping[str, np.ndarray], n: int) -> np.ndarray:
         """Returns coefficients of fluid forces (n, ...): of ellipsoids with other sizes those that MuJoCo computes."""
