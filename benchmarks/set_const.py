@@ -34,7 +34,7 @@ def measured(name: str, rounds: int) -> list[object]:
     for field in FIELDS:
         batch.expand(field)[...] *= rng.uniform(0.9, 1.1, (NWORLD, *[1] * getattr(model, field).ndim))
     batch.set_const()
-    values = {field: np.array(batch.expanded(field)[ids]) for field in FIELDS}
+    values = {field: np.array(batch.expand(field)[ids]) for field in FIELDS}
     worlds, times = dependent_worlds(model), []
     worlds.compiled(values, RESET)
     batch.step(NSTEP)

@@ -98,7 +98,7 @@ def test_dependent_fields_equal_those_of_mj_setconst(scene):
     values = edited(model, SCALED + MOVED + TURNED)
     batch, expected = recomputed(model, values), Constants(model).of(model, values, NWORLD)
     for name in batch.dependent_fields:
-        found = batch.expanded(name)
+        found = batch.expand(name)
         np.testing.assert_allclose(found, expected[name], rtol=ROUNDING, atol=ROUNDING, err_msg=name)
         assert found.size == 0 or name in ("tendon_lengthspring", "geom_fluid") or np.isfinite(found).all()
 
@@ -109,14 +109,14 @@ def test_each_field_alone_changes_what_mj_setconst_changes(name):
     values = edited(model, [name])
     batch, expected = recomputed(model, values), Constants(model).of(model, values, NWORLD)
     for field in set(batch.dependent_fields) & set(expected):
-        np.testing.assert_allclose(batch.expanded(field), expected[field], rtol=ROUNDING, atol=ROUNDING, err_msg=field)
+        np.testing.assert_allclose(batch.expand(field), expected[field], rtol=ROUNDING, atol=ROUNDING, err_msg=field)
 
 
 def test_worlds_with_the_models_fields_keep_the_bits_of_the_compiler():
     model = loaded("joints")
     batch = recomputed(model, edited(model, SCALED))
     for name in batch.dependent_fields:
-        np.testing.assert_array_equal(batch.expanded(name)[0], getattr(model, name), err_msg=name)
+        np.testing.assert_array_equal(batch.expand(name)[0], getattr(model, name), err_msg=name)
 
 
 def test_bits_depend_neither_on_other_worlds_nor_on_the_present_edits_of_the_model():
@@ -127,7 +127,7 @@ def test_bits_depend_neither_on_other_worlds_nor_on_the_present_edits_of_the_mod
     fl.set_const(model)
     some = recomputed(model, {name: rows[[41, 7]] for name, rows in values.items()})
     for name in many.dependent_fields:
-        np.testing.assert_array_equal(some.expanded(name), many.expanded(name)[[41, 7]], err_msg=name)
+        np.testing.assert_array_equal(some.expand(name), many.expand(name)[[41, 7]], err_msg=name)
 
 
 @pytest.mark.parametrize("scene", ["joints", "tendons", "hand"])
@@ -139,7 +139,7 @@ def test_a_model_with_the_edits_of_a_world_has_its_bits(scene):
         getattr(model, name)[...] = rows[2]
     fl.set_const(model)
     for name in set(batch.dependent_fields) & set(DEPENDENT_REALS):
-        np.testing.assert_array_equal(getattr(model, name), batch.expanded(name)[2], err_msg=name)
+        np.testing.assert_array_equal(getattr(model, name), batch.expand(name)[2], err_msg=name)
 
 
 def test_reverted_edits_restore_all_bits():
@@ -156,10 +156,10 @@ def test_reverted_edits_restore_all_bits():
 def test_only_chosen_worlds_are_recomputed():
     model = loaded("joints")
     batch = recomputed(model, edited(model, ["body_mass"], 4), ids=[1, 3])
-    rows = batch.expanded("body_subtreemass")
+    rows = batch.expand("body_subtreemass")
     assert np.array_equal(rows[[0, 2]], [model.body_subtreemass] * 2)
     assert (rows[[1, 3], 0] != model.body_subtreemass[0]).all()
-    np.testing.assert_allclose(rows[[1, 3], 0], batch.expanded("body_mass")[[1, 3]].sum(1), rtol=ROUNDING)
+    np.testing.assert_allclose(rows[[1, 3], 0], batch.expand("body_mass")[[1, 3]].sum(1), rtol=ROUNDING)
 
 
 def test_values_of_an_edited_mjmodel_are_recomputed():
@@ -170,7 +170,7 @@ def test_values_of_an_edited_mjmodel_are_recomputed():
     model = fl.load(mj)
     batch = recomputed(model, {"body_mass": model.body_mass[None]})
     mujoco.mj_setConst(mj, mujoco.MjData(mj))
-    np.testing.assert_allclose(batch.expanded("body_invweight0")[0], mj.body_invweight0, rtol=ROUNDING)
+    np.testing.assert_allclose(batch.expand("body_invweight0")[0], mj.body_invweight0, rtol=ROUNDING)
     fl.set_const(model)
     np.testing.assert_allclose(model.body_invweight0, mj.body_invweight0, rtol=ROUNDING)
 
@@ -179,7 +179,7 @@ def test_rest_lengths_of_minus_one_become_lengths_in_the_rest_position():
     model = loaded("tendons")
     values = {"tendon_lengthspring": np.full((2, model.ntendon, 2), -1.0)} | edited(model, ["qpos_spring"], 2)
     values["tendon_lengthspring"][1, 0] = 0.1, 0.2
-    found = recomputed(model, values).expanded("tendon_lengthspring")
+    found = recomputed(model, values).expand("tendon_lengthspring")
     for w in range(2):
         data = fl.Data(model)
         data.qpos = values["qpos_spring"][w]
@@ -195,8 +195,8 @@ def test_fluid_coefficients_follow_the_sizes_of_ellipsoids():
     )
     values = {"geom_size": model.geom_size * np.array([1.0, 1.5])[:, None, None]}
     batch, expected = recomputed(model, values), Constants(model).of(model, values, 2)
-    np.testing.assert_array_equal(batch.expanded("geom_fluid"), expected["geom_fluid"])
-    assert (batch.expanded("geom_fluid")[1] != batch.expanded("geom_fluid")[0]).any()
+    np.testing.assert_array_equal(batch.expand("geom_fluid"), expected["geom_fluid"])
+    assert (batch.expand("geom_fluid")[1] != batch.expand("geom_fluid")[0]).any()
 
 
 def test_float32_worlds_have_rounded_values():
@@ -206,7 +206,7 @@ def test_float32_worlds_have_rounded_values():
     batch.expand("body_mass")[...] = values["body_mass"]
     batch.set_const()
     for name in ("body_invweight0", "dof_M0", "body_subtreemass"):
-        np.testing.assert_array_equal(batch.expanded(name), exact.expanded(name).astype(np.float32), err_msg=name)
+        np.testing.assert_array_equal(batch.expand(name), exact.expand(name).astype(np.float32), err_msg=name)
 
 
 def test_sets_of_values_may_have_different_fields():
