@@ -26,7 +26,7 @@ GROUPS = {
         "kinematics and dynamics": (
             "equality_force "
             "jac jac_body jac_dot jac_site jac_subtree_com angular_momentum_matrix full_m coriolis_matrix "
-            "torque_regressor inertial_parameters object_acceleration object_velocity tendon_arcs"
+            "moment_arms torque_regressor inertial_parameters object_acceleration object_velocity tendon_arcs"
         ),
         "status": "status count_of",
         "models": "groups models",

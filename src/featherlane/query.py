@@ -29,6 +29,7 @@ from featherlane.engine.simulation.query.product import (
     coriolis_matrix,
     full_m,
     inertial_parameters,
+    moment_arms,
     mul_m,
     solve_m,
     torque_regressor,
@@ -60,6 +61,8 @@ __all__ = [  # noqa: RUF022  in groups
     "mul_m",
     "solve_m",
     "torque_regressor",
+    # actuators
+    "moment_arms",
     # geometry
     "contact_parameters",
     "geom_distance",

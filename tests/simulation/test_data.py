@@ -298,6 +298,7 @@ OF_DATA = {
     "jac_body": lambda m, d: fl.query.jac_body(m, d, 1),
     "jac_dot": lambda m, d: fl.query.jac_dot(m, d, (0, 0, 0), 1),
     "jac_subtree_com": lambda m, d: fl.query.jac_subtree_com(m, d, 1),
+    "moment_arms": fl.query.moment_arms,
     "coriolis_matrix": fl.query.coriolis_matrix,
     "inertial_parameters": fl.query.inertial_parameters,
     "torque_regressor": lambda m, d: fl.query.torque_regressor(m, d, d.qacc),

@@ -49,6 +49,7 @@ QUERIES = {
     "object_acceleration": lambda m, d: q.object_acceleration(m, d, ("site", "tip")),
     "full_m": lambda m, d: q.full_m(m, d),
     "coriolis_matrix": lambda m, d: q.coriolis_matrix(m, d),
+    "moment_arms": lambda m, d: q.moment_arms(m, d),
     "inertial_parameters": lambda m, d: q.inertial_parameters(m, d),
     "torque_regressor": lambda m, d: q.torque_regressor(m, d, X),
     "mul_m": lambda m, d: q.mul_m(m, d, X),

@@ -69,6 +69,7 @@ QUERIES = {
     "jac_dot": lambda ask, m: ask.jac_dot(POINT, m.nbody - 1),
     "angular_momentum_matrix": lambda ask, m: ask.angular_momentum_matrix(1),
     "full_m": lambda ask, m: ask.full_m(),
+    "moment_arms": lambda ask, m: ask.moment_arms(),
     "coriolis_matrix": lambda ask, m: ask.coriolis_matrix(),
     "inertial_parameters": lambda ask, m: ask.inertial_parameters(),
     "torque_regressor": lambda ask, m: ask.torque_regressor(np.linspace(-1, 1, m.nv)),
@@ -124,6 +125,7 @@ WRONG = {
 }
 WITHOUT_ARGUMENTS = {
     "full_m",
+    "moment_arms",
     "coriolis_matrix",
     "inertial_parameters",
     "contact_force",

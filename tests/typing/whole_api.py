@@ -231,6 +231,7 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     jacp, jacr = batch.jac([("geom", 0), "box"], local=True)
     jacp, jacr = batch.jac_dot([0.0, 0.0, 0.1], "box", ids=[3])
     matrices: list[Array] = [batch.coriolis_matrix(), batch.torque_regressor(0.0), batch.inertial_parameters([1])]
+    matrices += [batch.moment_arms(), batch.moment_arms([1])]
     matrices += [batch.full_m(), batch.angular_momentum_matrix(1), batch.jac_subtree_com("box"), jacp, jacr]
     motions: list[Array] = [
         batch.object_velocity(("geom", "side")),
@@ -346,9 +347,10 @@ def queries(model: fl.Model, data: fl.Data) -> None:
     print(pulled, elements)
     mass: Array = query.full_m(model, data)
     coriolis: Array = query.coriolis_matrix(model, data)
+    arms: Array = query.moment_arms(model, data)
     parameters: Array = query.inertial_parameters(model, data)
     regressor: Array = query.torque_regressor(model, data, data.qacc)
-    print(coriolis, parameters, regressor)
+    print(coriolis, arms, parameters, regressor)
     product: Array = query.mul_m(model, data, query.solve_m(model, data, np.ones(model.nv)))
     hits: results.Hits = query.ray(model, data, [0.0, 0.0, 1.0], [0.0, 0.0, -1.0], bodyexclude="box")
     apart: results.Distances = query.geom_distance(model, data, "side", [0], distmax=2.0)

@@ -24,6 +24,7 @@ from featherlane.engine.simulation.query.jacobian import (
     SUBTREE_JAC,
     Objects,
 )
+from featherlane.engine.simulation.query.moments import MomentArms
 from featherlane.engine.simulation.query.objects import Object, objects_of
 from featherlane.engine.simulation.query.query import Query
 from featherlane.errors import ModelError
@@ -167,6 +168,19 @@ class ObjectQueries(WorldFields):
         Source: MuJoCo mj_fullM.
         """
         return self._quantity(INERTIA, WORLD, self._ids(ids))
+
+    def moment_arms(self, ids: ArrayLike | None = None) -> np.ndarray:
+        """Returns the moment arms of the actuators in each world's present state, (n, nout, nv) [m or m/rad].
+
+        They are the derivatives of the actuators' lengths with respect to the DoFs; see `fl.query.moment_arms`.
+
+        Raises:
+            ModelError: ids out of range or repeated.
+
+        Source: MuJoCo mjData.actuator_moment, dense; OpenSim's moment arms have the opposite sign.
+        """
+        chosen = self._ids(ids)
+        return self.query(MomentArms(self.model, len(chosen), self.dtype), chosen)
 
     def coriolis_matrix(self, ids: ArrayLike | None = None) -> np.ndarray:
         """Returns the Coriolis matrix C of each world's present state, (n, nv, nv) [kg/s, kg m/s, kg m^2/s].

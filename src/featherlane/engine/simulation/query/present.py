@@ -32,6 +32,7 @@ from featherlane.engine.simulation.query.jacobian import (
     object_frames,
     object_quantity,
 )
+from featherlane.engine.simulation.query.moments import moments_need_contacts, output_lengths
 from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.library import library
@@ -54,11 +55,12 @@ PROBE = Layout(
         Field("has_positions", "int", (1,), doc="1: the probe's frames, centres of mass and cameras are current"),
         Field("has_velocities", "int", (1,), doc="1: its velocities of bodies are current"),
         Field("has_inertia", "int", (1,), doc="1: its inertia matrix and the factor are current"),
+        Field("has_lengths", "int", (1,), doc="1: its lengths and moments of tendons and actuators are current"),
         Field("has_accelerations", "int", (1,), doc="1: its accelerations of bodies are current"),
         Field("is_used", "int", (1,), doc="1: the query reads the probe, 0: the fields of the world"),
     ),
 )
-FLAGS = ("has_positions", "has_velocities", "has_inertia", "has_accelerations")
+FLAGS = ("has_positions", "has_velocities", "has_inertia", "has_lengths", "has_accelerations")
 STATE = DATA.that("lasts")
 SIZES = tuple(f.name for f in DATA.fields if f.kind == "size")
 
@@ -77,14 +79,14 @@ def pass_is_current(m, d, s, velocities):
 
 
 @kernel
-def update_probe(m, d, e, p, velocities, inertia):
-    """Computes the fields of the probe e that do not belong to the present state of d; velocities, inertia on request.
+def update_probe(m, d, e, p, velocities, inertia, lengths):
+    """Computes the fields of the probe e that do not belong to the present state of d; the last arguments are requests.
 
     New positions invalidate all other fields of the probe, new velocities its accelerations.
     """
     if p.has_positions[0] == 0 or has_positions(m, d, e) == 0:
         copy_positions(m, d, e)
-        p.has_velocities[0], p.has_inertia[0], p.has_accelerations[0] = 0, 0, 0
+        p.has_velocities[0], p.has_inertia[0], p.has_lengths[0], p.has_accelerations[0] = 0, 0, 0, 0
         object_frames(m, e)
         p.has_positions[0] = 1
     if velocities and (p.has_velocities[0] == 0 or has_velocities(m, d, e) == 0):
@@ -96,19 +98,23 @@ def update_probe(m, d, e, p, velocities, inertia):
         joint_space_inertia(m, e)
         factor_m(m, e)
         p.has_inertia[0] = 1
+    if lengths and p.has_lengths[0] == 0:
+        output_lengths(m, e)
+        p.has_lengths[0] = 1
 
 
 @stage(e=DATA, p=PROBE, s=LAST_PASS)
-def present_fields(m, d, e, p, s, velocities, inertia):
+def present_fields(m, d, e, p, s, velocities, inertia, lengths):
     """Computes fields of the probe e for the present state of d, unless those of d are current: sets is_used.
 
     Reads:  qpos, qvel, mocap_pos, mocap_quat of d; those of the last pass; what the probe has.
     Writes: is_used; of the probe: what `kinematics`, `frames`, `com_pos`, `cameras` write; if `velocities` is 1, what
-            `com_vel` writes; if `inertia` is 1, what `tendon`, `crb` and `factor_m` write.
+            `com_vel` writes; if `inertia` is 1, what `tendon`, `crb` and `factor_m` write; if `lengths` is 1, what
+            `tendon` and `transmission` write.
     """
     p.is_used[0] = 1 - pass_is_current(m, d, s, velocities)
     if p.is_used[0]:
-        update_probe(m, d, e, p, velocities, inertia)
+        update_probe(m, d, e, p, velocities, inertia, lengths)
 
 
 @stage(e=DATA, p=PROBE, s=LAST_PASS)
@@ -122,7 +128,7 @@ def present_quantity(m, d, e, p, s, quantity, kind, i, local):
     velocities, inertia = 1 if quantity >= JAC_DOT else 0, 1 if quantity == INERTIA else 0
     p.is_used[0] = 1 if quantity == OBJECT_ACCELERATION else 1 - pass_is_current(m, d, s, velocities)
     if p.is_used[0]:
-        update_probe(m, d, e, p, velocities, inertia)
+        update_probe(m, d, e, p, velocities, inertia, lengths=0)
         object_quantity(m, e, p, quantity, kind, i, local)
     else:
         object_quantity(m, d, p, quantity, kind, i, local)
@@ -166,14 +172,14 @@ class Probe(dict[tuple[int, ...], Callable[[], None]]):
         for has in self._flags:
             has[0] = 0
 
-    def fields(self, velocities: int, inertia: int) -> Workspace:
+    def fields(self, *requests: int) -> Workspace:
         """Returns the workspace whose fields belong to the present state: the world's, or that of the probe."""
-        self[velocities, inertia]()
+        self[requests]()
         return self.workspace if self._is_used[0] else self._source
 
     def __missing__(self, numbers: tuple[int, ...]) -> Callable[[], None]:
-        """Binds `present_quantity`, or `present_fields` for two arguments, to integers, which are converted once."""
-        run = present_fields if len(numbers) == 2 else present_quantity
+        """Binds `present_quantity`, or `present_fields` for three arguments, to integers, which are converted once."""
+        run = present_fields if len(numbers) == 3 else present_quantity
         bound = self[numbers] = library().bind(run, *self._records, numbers=numbers)
         self.results.setdefault(numbers[0], self._motion)
         return bound
@@ -229,13 +235,16 @@ def matrix(
     return found
 
 
-def present(data: Data, function: Callable[[Workspace], R], velocities: int = 0, inertia: int = 0) -> R:
+def present(
+    data: Data, function: Callable[[Workspace], R], velocities: int = 0, inertia: int = 0, lengths: int = 0
+) -> R:
     """Calls a function of the workspace whose fields belong to the present state of a world.
 
     Args:
         data: the world; other calls of it are excluded meanwhile.
         function: the function.
-        velocities, inertia: 1: it reads velocities of bodies, or the inertia matrix and its factor.
+        velocities, inertia, lengths: 1: it reads velocities of bodies, the inertia matrix and its factor, or lengths
+            and moments of actuators.  Moments that depend on contacts are those of forward dynamics.
     """
     unused = data._probes
 
@@ -244,7 +253,11 @@ def present(data: Data, function: Callable[[Workspace], R], velocities: int = 0,
             probe = unused.pop()
         except IndexError:
             probe = Probe(data)
-        found = function(probe.fields(velocities, inertia))
+        if lengths and moments_need_contacts(data.model):
+            probe.accelerate()
+            found = function(probe.workspace)
+        else:
+            found = function(probe.fields(velocities, inertia, lengths))
         unused.append(probe)
         return found
 

@@ -12,6 +12,7 @@ from featherlane.engine.lanes import Stage
 from featherlane.engine.model.assignment import broadcast_reals, reals
 from featherlane.engine.model.model import Model
 from featherlane.engine.simulation.query.jacobian import CORIOLIS, INERTIA, PARAMETERS, REGRESSOR
+from featherlane.engine.simulation.query.moments import dense_moments
 from featherlane.engine.simulation.query.present import matrix, present
 from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.tile.workspace import Workspace
@@ -84,6 +85,24 @@ def full_m(model: Model, data: Data) -> np.ndarray:
     Source: MuJoCo mj_fullM.
     """
     return matrix(ready(model, data), INERTIA)
+
+
+def moment_arms(model: Model, data: Data) -> np.ndarray:
+    """Returns the moment arms of the actuators: the derivatives of their lengths with respect to the DoFs.
+
+    With the matrix R, the velocities of the actuators are R qvel, and their forces in joint space are
+    R^T actuator_force.  A muscle's force is negative, because it shortens the muscle.
+
+    Returns:
+        (nout, nv) [m or m/rad; rad or 1 for an actuator whose length is an angle]: row i belongs to element i of
+        `actuator_length`, which is actuator i unless an actuator has several outputs.  Entries are 0 for DoFs that do
+        not change the length.  An actuator that acts through contacts has the mean over the contacts of its body.
+
+    Source: MuJoCo mjData.actuator_moment, dense; OpenSim's moment arms have the opposite sign.
+    """
+    world = ready(model, data)
+    rows = present(world, lambda workspace: workspace.arrays["actuator_moment"][: model.nmoment, 0].copy(), lengths=1)
+    return dense_moments(model, rows)
 
 
 def coriolis_matrix(model: Model, data: Data) -> np.ndarray:
