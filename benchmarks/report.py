@@ -53,6 +53,7 @@ PAGES = {
     "environments": ROOT / "docs" / "training.md",
     "single-environments": ROOT / "docs" / "training.md",
     "robots": ROOT / "docs" / "robots.md",
+    "muscle-robots": ROOT / "docs" / "robots.md",
     "held-out-robots": ROOT / "docs" / "robots.md",
     "targets": ROOT / "docs" / "performance-goals.md",
     "accuracy": ROOT / "docs" / "accuracy.md",

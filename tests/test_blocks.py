@@ -33,6 +33,7 @@ NEEDS = {
     "docs/environments/gymnasium.md": {"#": "gymnasium"},
     "docs/environments/dm_control.md": {"#": "dm_control"},
     "docs/migration-isaac.md": {"## Worked example: a vectorized task": "gymnasium"},
+    "docs/muscles.md": {"## Musculoskeletal models": "musclemimic_models"},
     "docs/video.md": {"## Images of an environment": "gymnasium", "## MuJoCo's renderer": "OpenGL"},
 }
 COMMANDS = sorted({command for page in PAGES for command in blocks.commands(page.read_text())})

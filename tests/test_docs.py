@@ -105,7 +105,7 @@ def test_the_summary_of_the_robots_is_that_of_their_table(report):
     spec = importlib.util.spec_from_file_location("benchmark_of_robots", BENCHMARKS / "robots.py")
     robots = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(robots)
-    for section in map(report.section, ("robots", "held-out-robots")):
+    for section in map(report.section, ("robots", "held-out-robots", "muscle-robots")):
         assert robots.summary(links.rows(section)) in section
     ratios = {"a": ("2 (1 - 3)", "3 (2 - 4)", "1.5", "1"), "b": ("4", "4", "1", "3"), "c": ("5", "9", "2", "2")}
     first, after = robots.COLUMNS.index("ratio") - 1, [""] * 2

@@ -34,6 +34,7 @@ ARGUMENTS = {
     "randomize_masses": ["16", "20"],
     "register_points": ["50"],
     "slide_shapes": ["1", "300"],
+    "static_optimization": ["21"],
     "suction_gripper": [],
     "swing_up": [],
     "sweep_friction": ["48", "150"],
@@ -48,6 +49,7 @@ LONGER = {
     "five_quadrupeds",
     "hop",
     "identify",
+    "static_optimization",
     "swing_up",
     "throw_cube",
 }  # control problems solved from model to result

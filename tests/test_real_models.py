@@ -71,6 +71,17 @@ def test_robots_named_before_their_first_timing_follow_the_rule_and_equal_mujoco
     assert scalar.sum() >= 6 and mj.nu >= 6
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", wheels.MUSCLE_MODELS)
+def test_musculoskeletal_models_equal_mujoco(name, real_model):
+    mj = parity.oracle(name, real_model)
+    met = parity.states(mj, 24, np.random.default_rng(0))
+    worst = parity.compare_model(mj, name, 24, met)
+    assert not worst.beyond() and worst.nefc > 1000
+    assert mj.nu >= 126 and np.mean([state["act"] for state in met]) > 0.2
+    assert max(np.abs(state["qpos"] - mj.qpos0).max() for state in met) > 0.5
+
+
 def test_the_page_of_robots_names_the_same_packages_and_files():
     page = (Path(__file__).parents[1] / "docs" / "performance-goals.md").read_text()
     rows = links.rows(page.partition("## Selection of the held-out robots")[2])

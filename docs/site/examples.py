@@ -21,6 +21,7 @@ CONTROL = "balance_humanoid", "swing_up", "hop", "identify", "throw_cube", "five
 PICTURES = {name: (f"control_{name}", f"control.py {name}") for name in CONTROL} | {
     "tree_factorization": ("sparsity", "chapters.py sparsity"),
     "vector_env": ("humanoid", "humanoid.py"),
+    "static_optimization": ("static_optimization", "muscles.py"),
     "ppo": ("learning", ""),
     "tune_balance": ("example_balance_pole", "examples.py balance_pole"),
 }

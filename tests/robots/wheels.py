@@ -181,9 +181,33 @@ HELD_OUT_WHEELS = {
         models=("robot",),
     ),
 }
+# musculoskeletal models; the sweeps over all wheels leave them out, because compiling the largest takes two minutes
+MUSCLE_WHEELS = {
+    "musclemimic_models": Wheel(
+        project="musclemimic-models",
+        version="1.0.6",
+        sha256="88b096fe072bd5d2cfcc88ec43ffef27a73bc5a54e6699d3bda0e92a76a03bea",
+        folder="musclemimic_models/model",
+        models=("body/myofullbody", "arm/myoarm_bimanual"),
+    ),
+    # its models are composed of parts by its program
+    "myo_sim": Wheel(
+        project="myo-sim",
+        version="0.2.4",
+        sha256="d7a121c5a8623ba6663b6645e8f9e78300b2b1f214f485f6f65e0020fab51a97",
+        folder="myo_sim",
+        models=("myofullbody",),
+    ),
+}
+ALL_WHEELS = WHEELS | HELD_OUT_WHEELS | MUSCLE_WHEELS
 GYMNASIUM_MODELS = tuple(f"gymnasium/{name}" for name in WHEELS["gymnasium"].models)
 DM_CONTROL_MODELS = tuple(f"dm_control/{name}" for name in WHEELS["dm_control"].models)
 HELD_OUT_MODELS = tuple(f"{name}/{model}" for name, wheel in HELD_OUT_WHEELS.items() for model in wheel.models)
+MUSCLE_MODELS = tuple(f"{name}/{model}" for name, wheel in MUSCLE_WHEELS.items() for model in wheel.models)
+COMPOSE = """
+import sys, pathlib, myo_sim.build.compose as compose
+compose.write_spec_xml(compose.build_spec(sys.argv[1]), pathlib.Path(sys.argv[2]))
+"""
 
 
 def cache_folder() -> Path:
@@ -201,12 +225,15 @@ def model_path(name: str) -> Path:
         Unreachable: the wheel is not in the cache and cannot be downloaded.
     """
     wheel, model = name.split("/", 1)
-    return models_folder(wheel) / f"{model}.xml"
+    path = models_folder(wheel) / f"{model}.xml"
+    if wheel == "myo_sim" and not path.exists():
+        _compose(model, path)
+    return path
 
 
 def models_folder(name: str) -> Path:
     """Returns the unpacked folder of the wheel `name`; downloads it on first use, and raises as `model_path` does."""
-    wheel = (WHEELS | HELD_OUT_WHEELS)[name]
+    wheel = ALL_WHEELS[name]
     requirement = f"{wheel.project}=={wheel.version}"
     return unpacked(f"{wheel.project}-{wheel.version}", requirement, (wheel.sha256,), f"{wheel.folder}/") / wheel.folder
 
@@ -260,6 +287,15 @@ def dm_control_suite() -> Path:
     wheel = WHEELS["dm_control"]
     requirement, parts = f"{wheel.project}=={wheel.version}", (f"{wheel.folder}/", "dm_control/utils/rewards.py")
     return unpacked(f"{wheel.project}-{wheel.version}-suite", requirement, (wheel.sha256,), parts)
+
+
+def _compose(model: str, path: Path) -> None:
+    """Writes a model that the program of the package myo_sim composes, which runs in another process."""
+    part = path.with_name(f"{path.stem}-{os.getpid()}.xml")  # complete or absent
+    folders = os.pathsep.join([str(path.parent.parent), *sys.path])
+    command = [sys.executable, "-W", "ignore", "-c", COMPOSE, model, str(part)]
+    subprocess.run(command, env=os.environ | {"PYTHONPATH": folders}, check=True, capture_output=True, timeout=900)
+    part.rename(path)
 
 
 def _download(requirement: str, sha256: tuple[str, ...], folder: Path) -> Path:
