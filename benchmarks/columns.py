@@ -1,7 +1,8 @@
 """Ratio columns of the benchmark tables: their median and least row, and columns for further processors.
 
 A table is measured on one processor, which the last line of its section names.  `--write-column` adds the ratios of
-another processor as columns of their own, named after it (`ratio, Intel Xeon`), each with its own line of origin.
+another processor as separate columns, named after it (`ratio, Intel Xeon x86-64-v4`), with a line of origin.  The level
+of the instruction set belongs to the name: virtual machines call different processors `AMD EPYC`.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ RATIOS = {
     "mixed": ("time, separate / mixed",),
     "hessian": ("alternative / method",),
     "sweep": ("CPU time, plain batches / sweep",),
-    # "published": ("ratio",),
+    "published": ("ratio",),
 }
 TABLE = re.compile(r"(?:^\|.*(?:\n|\Z))+", re.MULTILINE)
 SUMMARY = re.compile(r"\n\nMedian and least of the \d+ rows: .*")
 RANGE = re.compile(r" \(min - max\)|, (?:least - most|min - max)$")
-MACHINE = re.compile(r"Machine: (.*?), \d+ cores")
+MACHINE = re.compile(r"Machine: (.*?), \d+ cores, ([\w-]+)")
 
 
 class MixedProcessors(ValueError):
@@ -64,15 +65,15 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def processor(text: str) -> str:
-    """Returns the processor of a table, or of a line of origin, without marks and without `Processor`.
+    """Returns the processor of a table, or of a line of origin, and its level, without marks and `Processor`.
 
     Raises:
         LookupError: the text names no machine.
     """
     found = MACHINE.findall(text)
     if not found:
-        raise LookupError("no line of origin with `Machine: ..., N cores`")
-    return " ".join(re.sub(r"\((?:R|TM|tm)\)|\b(?:Processor|CPU)\b", "", found[-1]).split())
+        raise LookupError("no line of origin with `Machine: ..., N cores, LEVEL`")
+    return " ".join(re.sub(r"\((?:R|TM|tm)\)|,|\b(?:Processor|CPU)\b", "", " ".join(found[-1])).split())
 
 
 def names(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -141,7 +142,9 @@ def replaced(section: str, old: str, new: str, whole: bool = False) -> str:
     for label in dict.fromkeys(name.rpartition(", ")[2] for name in added(section, columns)):
         cells = {name: [row[columns.index(f"{name}, {label}")] for row in rows] for name in RATIOS[section]}
         (line,) = [line for line in old.splitlines() if line.startswith(f"*{label}*: ")]
-        new = _with_cells(section, new, label, dict(zip(names(rows), zip(*cells.values(), strict=True))), line)
+        new = _with_cells(
+            section, new, label, dict(zip(names(rows), zip(*cells.values(), strict=True), strict=True)), line
+        )
     return summarized(section, new)
 
 

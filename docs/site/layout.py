@@ -36,9 +36,10 @@ def groups(text: str, columns: list[str]) -> list[list[int]]:
         ValueError: a column is not in the table, or is in no group, or two have one name.
     """
     named = [[name.strip() for name in part.split(";")] for part in text.split(" | ")]
-    for name in columns[1:]:
+    unnamed = [name for name in columns[1:] if all(name not in group for group in named)]
+    for name in unnamed:
         for group in named:
-            if (ratio := name.rpartition(", ")[0]) in group and ratio in columns and name not in sum(named, []):
+            if (ratio := name.rpartition(", ")[0]) in group and ratio in columns:
                 group.insert(group.index(ratio) + 1, name)
     taken = {name for group in named for name in group}
     if taken != set(columns[1:]) or len(taken) != len(columns) - 1:
