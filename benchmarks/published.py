@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import plots
@@ -94,7 +95,7 @@ class Case:
     """
 
     name: str
-    model: Callable[[], object]
+    model: Callable[[], Any]
     start: Start
     source: str
     speed: float | None
@@ -290,7 +291,8 @@ def ant_frames(worlds: int, rounds: int) -> dict[str, float]:
     for dtype in ("float64", "float32"):
         env = environments.make_vec("Ant-v5", worlds, nthread=1, dtype=dtype)
         env.reset(seed=1)
-        space, random, seconds = env.action_space, np.random.default_rng(0), []
+        space: Any = env.action_space
+        random, seconds = np.random.default_rng(0), []
         for k in range(20 + 10 * rounds):
             action = random.uniform(space.low, space.high).astype(np.float32)
             begin = time.process_time()
@@ -299,6 +301,11 @@ def ant_frames(worlds: int, rounds: int) -> dict[str, float]:
                 seconds.append(time.process_time() - begin)
         found[dtype] = FRAMES * worlds * len(seconds) / sum(seconds)
     return found
+
+
+def thousands(speed: float) -> str:
+    """Returns a speed in thousands per second, with three digits."""
+    return f"{float(f'{speed / 1000:.3g}'):,g}"
 
 
 def cores(published: float, ours: float) -> str:
@@ -316,7 +323,7 @@ def row(case: Case, worlds: int, rounds: int) -> list[str]:
         str(dofs),
         f"{case.speed / 1000:,.0f}" if case.speed else "",
         case.source,
-        *(f"{speeds[name] / 1000:.3g}" for name in ("MuJoCo", "float64", "float32")),
+        *(thousands(speeds[name]) for name in ("MuJoCo", "float64", "float32")),
         str(faster),
         cores(case.speed, own) if case.speed else "",
     ]
@@ -329,7 +336,7 @@ def rows(worlds: int, rounds: int) -> Iterator[list[str]]:
         yield row(case, worlds, rounds)
     speeds = ant_frames(worlds, rounds)
     for key, published in ENVPOOL_ROWS:
-        shown = [f"{speeds[name] / 1000:.3g}" for name in ("float64", "float32")]
+        shown = [thousands(speeds[name]) for name in ("float64", "float32")]
         name = f"EnvPool, Ant, {'256 threads' if key == 'F' else 'one thread'}"
         yield [name, "14", f"{published / 1000:,.0f}", key, "", *shown, "", cores(published, speeds["float64"])]
 
@@ -388,7 +395,7 @@ USES = (
         "robosuite/robots/panda/robot, step",
         "ours p50 [us]",
         "us",
-        f"1,786 us: a step of one humanoid by MJX, {H200}",
+        f"1,786 us by MJX, and 16 us by MuJoCo on a CPU core: a step of one humanoid, {H200}",
     ),
     Use(
         "one robot in control",
@@ -397,7 +404,7 @@ USES = (
         "robosuite_models/robots/g1/robot, step",
         "ours p50 [us]",
         "us",
-        "16 us: a step of the same humanoid by MuJoCo on a CPU core, in the same README",
+        f"630 us: a step of one world with three humanoids, MuJoCo Warp on an RTX PRO 6000 ({WARP}, 2026-06-12)",
     ),
     Use(
         "RL of a legged robot",
@@ -462,6 +469,9 @@ def uses() -> list[list[str]]:
     return [use.cells() for use in USES]
 
 
+USE_NOTE = "The third column is read from the tables of the linked pages, which name their machines."
+
+
 def note(worlds: int) -> str:
     """Explains the columns."""
     return (
@@ -474,7 +484,7 @@ def note(worlds: int) -> str:
 
 
 def main() -> None:
-    parser = arguments(__doc__)
+    parser = arguments(__doc__ or "")
     parser.add_argument("--only", choices=TABLES, help="one table instead of all")
     parser.add_argument("--worlds", type=int, default=WORLDS, help="worlds on the core")
     parser.add_argument("--rounds", type=int, default=10, help="parts of a run in which the sides take turns")
@@ -490,7 +500,7 @@ def main() -> None:
         if "grasp" in chosen:
             publish("published_grasp", f"{grasp.text()}\n\n{origin()}", asked.write)
         if "gpu" in chosen:
-            publish("gpu", f"{markdown(USE_COLUMNS, uses())}\n\n{origin()}", asked.write)
+            publish("gpu", f"{markdown(USE_COLUMNS, uses())}\n\n{USE_NOTE}\n\n{origin()}", asked.write)
     except Unreachable as error:
         sys.exit(str(error))
 

@@ -5,8 +5,9 @@ deviation of its change from step to step.  Experiment 2 puts the friction of fi
 m g / N, where N is the sum of both fingers' normal forces in the hold, and measures how far the cube sinks in 5 s.  The
 scene is that of the commit below; the meshes, which only draw, are left out.
 
-m g / N is critical only if the cube's weight acts in the middle of the pads.  Otherwise the friction balances a moment,
-too, and must be higher.  `limit` computes the factor that Coulomb's law requires for the contacts of the hold.
+m g / N is critical only if the cube's weight acts in the centre of the normal forces.  Otherwise the friction balances
+a moment, too, and must be higher.  `limit` computes the factor that Coulomb's law requires for the contact points and
+normal forces of the hold.
 """
 
 from __future__ import annotations
