@@ -211,7 +211,8 @@ def main() -> None:
     # Pinocchio is not a dependency: `pip install pin`
     if importlib.util.find_spec("pinocchio"):
         columns_beside = ("model", "DoFs", "RNEA: Pinocchio [us]", f"RNEA: per world, batch of {WORLDS} [us]")
-        columns_beside += ("speed-up", "ABA: Pinocchio [us]", f"ABA: per world, batch of {WORLDS} [us]", "speed-up")
+        columns_beside += ("RNEA: speed-up", "ABA: Pinocchio [us]", f"ABA: per world, batch of {WORLDS} [us]")
+        columns_beside += ("ABA: speed-up",)
         smooth = [beside_pinocchio(name, asked.rounds) for name in SMOOTH]
         publish("smooth_derivatives", f"{markdown(columns_beside, smooth)}\n\n{origin()}", asked.write)
     publish("exact_derivatives", f"{markdown(columns, exact)}\n\n{origin()}", asked.write)

@@ -1,5 +1,7 @@
 """Tables that benchmarks print and write into pages, each between its own two markers.
 
+    python benchmarks/report.py --write    writes the median and the least row below every table again
+
 Import this module first: measurements then use the tests' oracle and not the installed MuJoCo.
 """
 
@@ -10,15 +12,18 @@ import datetime
 import re
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
+import columns
 import plots
+from columns import markdown
 
 from featherlane.apps.measure.machine import machine
 from featherlane.engine.model.bundle import bundled_file
 
+__all__ = ["markdown"]
 ROOT = Path(__file__).parents[1]
+LOAD = machine()["load"]  # before the measurement
 sys.path.insert(0, str(ROOT / "tests"))
 import oracle  # noqa: E402
 
@@ -94,6 +99,9 @@ PAGES = {
     "float32": ROOT / "docs" / "chapters" / "float32.md",
     "integrations-mjbatch": ROOT / "docs" / "integrations" / "mjbatch.md",
     "mjlab-training": ROOT / "docs" / "integrations" / "mjlab.md",
+    "gpu": ROOT / "docs" / "gpu.md",
+    "published": ROOT / "docs" / "published.md",
+    "published_grasp": ROOT / "docs" / "published.md",
     "urdf-sets": ROOT / "docs" / "migration-pinocchio.md",
     "integrations-robosuite": ROOT / "docs" / "integrations" / "robosuite.md",
     "integrations-libero": ROOT / "docs" / "integrations" / "libero.md",
@@ -101,10 +109,18 @@ PAGES = {
 }
 
 
+MODES = {
+    "column": "add the ratios of this processor as columns of the page's table, which is of another processor",
+    "replace": "write the table into its page even if the page's table is of another processor",
+}
+
+
 def arguments(doc: str) -> argparse.ArgumentParser:
     """The options that all benchmarks have."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="write the table into its page")
+    for mode, told in MODES.items():
+        parser.add_argument(f"--write-{mode}", dest="write", action="store_const", const=mode, help=told)
     return parser
 
 
@@ -117,20 +133,16 @@ def source_of(name: str) -> str:
     return str(bundled_file(name.removeprefix("bundled/")) if name.startswith("bundled/") else model_path(name))
 
 
-def markdown(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table, the first column to the left, the others to the right."""
-    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
-
-
 def origin() -> str:
-    """The command, the machine, the versions and the date."""
+    """The command, the machine with its load before the measurement, the versions and the date."""
     where = machine()
-    command = shlex.join(["python", Path(sys.argv[0]).name, *sys.argv[1:]]).replace("python ", "python benchmarks/", 1)
+    options = ["--write" if option == "--write-replace" else option for option in sys.argv[1:]]
+    command = shlex.join(["python", Path(sys.argv[0]).name, *options]).replace("python ", "python benchmarks/", 1)
     kernels, today = where["kernels"].partition(" (")[0], datetime.date.today().isoformat()
+    load = "" if LOAD is None else f", load {LOAD:.1f} before"
     return (
         f"`{command}` wrote this table on {today}. Machine: {where['processor']}, {where['cores']} cores, "
-        f"{where['cpu_level']}. Kernels: compiled {kernels}. "
+        f"{where['cpu_level']}{load}. Kernels: compiled {kernels}. "
         f"Versions: MuJoCo {where['mujoco']}, NumPy {where['numpy']}, Python {where['python']}."
     )
 
@@ -153,12 +165,45 @@ def section(name: str) -> str:
     return found[0].rstrip("\n")
 
 
-def publish(name: str, text: str, write: bool) -> None:
-    """Prints a section; with `write` it also replaces the section of its page, and draws its plot (plots.py)."""
-    print(text)
+def publish(name: str, text: str, write: bool | str) -> None:
+    """Prints a section; with `write` it also replaces the section of its page, and draws its plot (plots.py).
+
+    Args:
+        write: True, or one of `MODES`.
+
+    Raises:
+        MixedProcessors: see `columns.replaced` and `columns.with_column`.
+    """
+    print(columns.summarized(name, text))
     if write:
-        section(name)
-        page = PAGES[name].read_text()
-        PAGES[name].write_text(_between(name).sub(lambda _: f"{text}\n", page))
-        if name in plots.PLOTS:
-            plots.draw(name, text)
+        old = section(name)
+        made = (
+            columns.with_column(name, old, text)
+            if write == "column"
+            else (columns.replaced(name, old, text, write == "replace"))
+        )
+        _put(name, made)
+
+
+def _put(name: str, text: str) -> None:
+    """Replaces the section of a page, and draws its plot."""
+    page = PAGES[name].read_text()
+    PAGES[name].write_text(_between(name).sub(lambda _: f"{text}\n", page))
+    if name in plots.PLOTS:
+        plots.draw(name, text)
+
+
+def main() -> None:
+    """Writes the summaries of all tables again, and prints them; nothing is measured."""
+    parser = argparse.ArgumentParser(description="the median and the least row of every table of ratios")
+    parser.add_argument("--write", action="store_true", help="write them into the pages")
+    asked = parser.parse_args()
+    for name in columns.RATIOS:
+        text = columns.summarized(name, section(name))
+        print(name, *columns.SUMMARY.findall(text), sep="")
+        if asked.write and text != section(name):
+            _put(name, text)
+
+
+if __name__ == "__main__":
+    main()

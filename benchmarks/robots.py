@@ -10,9 +10,7 @@ The models are those of public wheels (`tests/robots/wheels.py`), unchanged.  Ra
 
 from __future__ import annotations
 
-import statistics
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from races import race_precisions
@@ -62,12 +60,6 @@ COLUMNS = (
     "collision",
     "solve",
 )
-RACES = {
-    "a batch": "ratio",
-    "a batch in float32": "float32",
-    "float32 against float64": "float32 / float64",
-    "one world": "one world",
-}
 # stages of the step that find contacts, and that find the acceleration under them
 COLLISION, SOLVE = ("collision", "early_contacts"), ("solve_constraint", "solve_in_parts")
 
@@ -93,24 +85,6 @@ def row(name: str, rounds: int) -> list[str]:
         f"{race_one_world(lineup).ratio.median:.2f}",
         *(f"{sum(times.get(stage, 0.0) for stage in part) / times['step']:.0%}" for part in (COLLISION, SOLVE)),
     ]
-
-
-def summary(rows: Sequence[Sequence[str]]) -> str:
-    """The median and the least of each ratio, and whose that is.
-
-    Args:
-        rows: of the table, as `COLUMNS` says.
-    """
-    lines = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
-    ratios = {
-        race: {line["model"]: float(line[column].partition(" (")[0]) for line in lines}
-        for race, column in RACES.items()
-    }
-    parts = [f"The median and the least ratio of the {len(lines)} models are:", ""]
-    for race, of in ratios.items():
-        least = min(of, key=of.__getitem__)
-        parts.append(f"- {race}: median {statistics.median(of.values()):.2f}, least {of[least]:.2f} ({least})")
-    return "\n".join(parts)
 
 
 NOTE = f"""\
@@ -144,7 +118,7 @@ def main() -> None:
             rows.append(row(name, asked.rounds))
         except Unreachable as error:
             sys.exit(str(error))
-    table = f"{markdown(COLUMNS, rows)}\n\n{summary(rows)}"
+    table = markdown(COLUMNS, rows)
     if asked.held_out:
         publish("held-out-robots", f"{table}\n\n{origin()}", asked.write)
     elif asked.muscles:

@@ -8,6 +8,7 @@ turns, the median of the rounds.  The README shows five rows of the table, too.
 
 from __future__ import annotations
 
+import re
 import statistics
 import sys
 from collections.abc import Sequence
@@ -94,7 +95,9 @@ def brief(rows: Sequence[Sequence[str]], source: str) -> str | None:
         rows: of the table, as `COLUMNS` says.
         source: where the numbers are from.
     """
-    short = [[cell.partition(" (")[0] for cell in line] for line in rows]  # without the rounds in brackets
+    source = re.sub(r", load [\d.]+ before", "", source)  # the README is short
+    # without the rounds in brackets, and without columns of further processors
+    short = [[cell.partition(" (")[0] for cell in line[: len(COLUMNS)]] for line in rows]
     lines = {line[0]: dict(zip(COLUMNS, line, strict=True)) for line in short}
     if not set(BRIEF) <= set(lines):
         return None
@@ -129,7 +132,7 @@ def main() -> None:
     )
     source = origin()
     publish("speed", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{source}", asked.write)
-    if five := brief(rows, source):
+    if asked.write != "column" and (five := brief(rows, source)):
         publish("speed-in-brief", five, asked.write)
 
 

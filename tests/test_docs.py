@@ -101,20 +101,6 @@ def test_a_plot_reads_values_and_ranges(report):
     assert plots.number("7e-12<br>ur5e/robot2") == (7e-12, 7e-12, 7e-12)
 
 
-def test_the_summary_of_the_robots_is_that_of_their_table(report):
-    spec = importlib.util.spec_from_file_location("benchmark_of_robots", BENCHMARKS / "robots.py")
-    robots = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(robots)
-    for section in map(report.section, ("robots", "held-out-robots", "muscle-robots")):
-        assert robots.summary(links.rows(section)) in section
-    ratios = {"a": ("2 (1 - 3)", "3 (2 - 4)", "1.5", "1"), "b": ("4", "4", "1", "3"), "c": ("5", "9", "2", "2")}
-    first, after = robots.COLUMNS.index("ratio") - 1, [""] * 2
-    shown = robots.summary([[name, *[""] * first, *four, *after] for name, four in ratios.items()])
-    assert "the 3 models are:\n\n- a batch: median 4.00, least 2.00 (a)\n" in shown
-    assert shown.endswith("- one world: median 2.00, least 1.00 (a)")
-    assert "- float32 against float64: median 1.50, least 1.00 (b)\n" in shown
-
-
 def test_goals_are_compared_with_the_present_tables(report, monkeypatch):
     """If it fails, run `python benchmarks/targets.py --write`."""
     targets = importlib.import_module("targets")

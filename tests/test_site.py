@@ -294,6 +294,12 @@ def test_columns_are_grouped_and_folded(hooks):
             layout.on_page_markdown(page.replace("c, d | b", wrong), None, None, None)
 
 
+def test_a_column_of_a_further_processor_follows_its_column(hooks):
+    columns = ["model", "dofs", "ratio", "time", "ratio, Intel Xeon"]
+    assert hooks("layout").groups("ratio; time | dofs", columns) == [[0, 2, 4, 3], [0, 1]]
+    assert hooks("layout").groups("ratio; time | dofs; ratio, Intel Xeon", columns) == [[0, 2, 3], [0, 1, 4]]
+
+
 def test_code_keeps_its_indentation_and_other_text_has_none(hooks):
     page = "<p>\n\n  a\n  b</p>\n<pre><code>if x:\n\n    y\n</code></pre>\n\n  <p>c</p>"
     assert hooks("layout").on_post_page(page, None, None) == (

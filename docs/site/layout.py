@@ -5,7 +5,8 @@ tables below it, which are folded:
 
     <!-- columns: ratio; float32 | MuJoCo [us]; ours [us] -->
 
-The first column is that of every table.  Each other column must be in a group.  Code that is wider than the
+The first column is that of every table.  Each other column must be in a group; a column of a further processor
+(`ratio, Intel Xeon`) follows its column without being named.  Code that is wider than the
 column is drawn smaller, and code that is wider still has its lines broken.  Pages are written without indentation.
 """
 
@@ -35,6 +36,11 @@ def groups(text: str, columns: list[str]) -> list[list[int]]:
         ValueError: a column is not in the table, or is in no group, or two have one name.
     """
     named = [[name.strip() for name in part.split(";")] for part in text.split(" | ")]
+    unnamed = [name for name in columns[1:] if all(name not in group for group in named)]
+    for name in unnamed:
+        for group in named:
+            if (ratio := name.rpartition(", ")[0]) in group and ratio in columns:
+                group.insert(group.index(ratio) + 1, name)
     taken = {name for group in named for name in group}
     if taken != set(columns[1:]) or len(taken) != len(columns) - 1:
         raise ValueError(f"columns {sorted(taken)}; allowed are all of {columns[1:]}")
