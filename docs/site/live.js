@@ -1,12 +1,12 @@
 /* Live worlds on a page: frozen worlds that WebAssembly steps (featherlane.js), drawn with three.js.
 
-   An element <div class="live" data-world="humanoid"> becomes a world with its controls.  Files next to this script:
-   featherlane.js, three.min.js, NAME-CONTACTMODEL.flz, and the kernels of all worlds. */
+   An element <div class="live" data-world="humanoid" data-models="convex lcp" data-control=""> becomes a world with its
+   controls.  Files next to this script: featherlane.js, three.min.js, WORLD-MODEL.flz, and the kernels of all worlds. */
 import { open } from "./featherlane.js";
 
 const HERE = new URL(".", import.meta.url);
-const MODELS = ["convex", "lcp", "coulomb"];
-const VIEWS = { humanoid: [3.4, 35, 12, 0.9], arm: [2.4, 35, 18, 0.55], box_stack: [3.6, 35, 16, 0.7] }; // m, deg, deg, m
+/* distance [m], turn and tilt [deg], and height of the point in the middle [m] of the camera */
+const VIEWS = { humanoid: [3.4, 35, 12, 0.9], arm: [2.4, 35, 18, 0.55], box_stack: [3.6, 35, 16, 0.7] };
 const PLANE = 0, SPHERE = 2, CAPSULE = 3, ELLIPSOID = 4, CYLINDER = 5, BOX = 6; // geom_type
 const SHAPES = new Set([PLANE, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX]);
 const SHARE = 0.012; // s of a frame that steps may take
@@ -126,7 +126,8 @@ class Scene {
     }
     const turn = (this.turn * Math.PI) / 180, tilt = (this.tilt * Math.PI) / 180;
     const r = this.distance * Math.max(1, 1.25 / camera.aspect);
-    camera.position.set(r * Math.cos(tilt) * Math.cos(turn), -r * Math.cos(tilt) * Math.sin(turn), this.height + r * Math.sin(tilt));
+    const level = r * Math.cos(tilt), height = this.height + r * Math.sin(tilt);
+    camera.position.set(level * Math.cos(turn), -level * Math.sin(turn), height);
     camera.lookAt(0, 0, this.height);
     this.pull.visible = !!drag;
     if (drag) this.pull.geometry.setFromPoints([drag.point, drag.goal]);
@@ -159,7 +160,8 @@ class Live {
     element("button", bar, { textContent: "Reset", onclick: () => this.reset() });
     const label = element("label", bar, { textContent: "Contact model " });
     this.choice = element("select", label, { onchange: () => this.switchTo(this.choice.value) });
-    for (const model of MODELS) element("option", this.choice, { textContent: model, value: model });
+    this.models = root.dataset.models.split(" ");
+    for (const model of this.models) element("option", this.choice, { textContent: model, value: model });
     this.speed = element("span", bar, { className: "live-speed" });
     this.plot = element("canvas", root, { className: "live-plot" });
     this.plot.setAttribute("aria-label", "energy over time");
@@ -172,7 +174,7 @@ class Live {
 
   async start() {
     try {
-      const [THREE, world] = await Promise.all([library(), this.load(MODELS[0])]);
+      const [THREE, world] = await Promise.all([library(), this.load(this.models[0])]);
       this.scene = new Scene(THREE, this.canvas, this.name);
       this.world = world;
       this.scene.build(world);
@@ -197,7 +199,8 @@ class Live {
     }
     const { world, hash, expected, seconds } = this.worlds.get(model);
     const simulated = 1000 * world.constant("opt_timestep")[0];
-    Object.assign(this.root.dataset, { hash, expected, target: world.target, factor: (simulated / seconds).toFixed(1) });
+    const factor = (simulated / seconds).toFixed(1); // of real time
+    Object.assign(this.root.dataset, { hash, expected, target: world.target, factor });
     const result = hash === expected ? "equal to x86-64's" : `x86-64's is ${expected.slice(0, 16)}`;
     this.note.textContent = `SHA-256 of the states of a test of 1,000 steps: ${hash.slice(0, 16)}..., ${result}. `
       + `Kernels: ${world.target}. Drag a body to pull it, drag the background to turn the camera.`;
@@ -262,7 +265,8 @@ class Live {
   /* The controller of the arm: each actuator follows a wave in its range. */
   control() {
     if (this.root.dataset.control !== "wave") return;
-    const ctrl = this.world.field("ctrl"), range = this.world.constant("actuator_ctrlrange"), t = this.world.field("time")[0];
+    const ctrl = this.world.field("ctrl"), range = this.world.constant("actuator_ctrlrange");
+    const [t] = this.world.field("time");
     for (let i = 0; i < ctrl.length; i++) {
       const low = range[2 * i], high = range[2 * i + 1];
       ctrl[i] = 0.5 * (low + high) + 0.2 * (high - low) * Math.sin((0.5 + 0.13 * i) * t * 2 + i);
@@ -292,7 +296,8 @@ class Live {
     const grab = (x, y) => {
       const hit = scene.pick(x, y);
       if (!hit) return false;
-      const { body, point } = hit, p = this.world.field("xpos"), R = this.world.field("xmat").subarray(9 * body, 9 * body + 9);
+      const { body, point } = hit, p = this.world.field("xpos");
+      const R = this.world.field("xmat").subarray(9 * body, 9 * body + 9);
       const d = [point.x - p[3 * body], point.y - p[3 * body + 1], point.z - p[3 * body + 2]];
       const local = [0, 1, 2].map((i) => R[i] * d[0] + R[3 + i] * d[1] + R[6 + i] * d[2]);
       const facing = scene.camera.getWorldDirection(new scene.THREE.Vector3());
@@ -321,7 +326,8 @@ class Live {
     for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, release);
     /* a touch of a body pulls it; any other vertical touch scrolls the page */
     canvas.addEventListener("touchstart", (event) => {
-      if (event.touches.length === 1 && scene.pick(event.touches[0].clientX, event.touches[0].clientY)) event.preventDefault();
+      const [first] = event.touches;
+      if (event.touches.length === 1 && scene.pick(first.clientX, first.clientY)) event.preventDefault();
     }, { passive: false });
     canvas.addEventListener("wheel", (event) => {
       if (!event.ctrlKey) return; // the page scrolls
@@ -336,7 +342,8 @@ class Live {
   drawEnergy() {
     const { plot, history } = this, ratio = Math.min(window.devicePixelRatio, 2);
     const [width, height] = [plot.clientWidth, plot.clientHeight];
-    if (plot.width !== Math.floor(width * ratio)) [plot.width, plot.height] = [Math.floor(width * ratio), Math.floor(height * ratio)];
+    if (plot.width !== Math.floor(width * ratio))
+      Object.assign(plot, { width: Math.floor(width * ratio), height: Math.floor(height * ratio) });
     const pen = plot.getContext("2d");
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, width, height);
@@ -360,8 +367,10 @@ class Live {
       pen.strokeStyle = line;
       pen.lineWidth = 1.5;
       pen.beginPath();
-      for (const row of history)
-        pen.lineTo(left + (1 + (row[0] - end) / PLOT) * (width - left - 4), bottom - ((row[column + 1] - low) / (high - low)) * (bottom - top));
+      for (const row of history) {
+        const x = left + (1 + (row[0] - end) / PLOT) * (width - left - 4);
+        pen.lineTo(x, bottom - ((row[column + 1] - low) / (high - low)) * (bottom - top));
+      }
       pen.stroke();
     }
   }

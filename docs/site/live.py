@@ -23,13 +23,17 @@ import featherlane as fl
 from featherlane.engine.simulation.frozen import wasm
 
 HERE, FOLDER = Path(__file__).parent, "live"
-WORLDS = {"humanoid": "", "arm": "wave", "box_stack": ""}  # bundled model -> its controller in live.js
 CONTACT_MODELS = ("convex", "lcp", "coulomb")
+WORLDS = {  # bundled model -> (its controller in live.js, its contact models)
+    "humanoid": ("", CONTACT_MODELS),
+    "arm": ("wave", ("convex", "coulomb")),  # lcp has no implicitfast
+    "box_stack": ("", CONTACT_MODELS),
+}
 THREE = "jupyter_threejs_sage"  # a distribution with three.js alone
 MARK = re.compile(r"^<!-- live: (\w+) -->$", re.MULTILINE)
 IMAGE = re.compile(r"^!\[.*\]\(.*\)$", re.MULTILINE)
 FIRST_PAGE = "index.md", "humanoid"
-WORLD = """<div class="live" data-world="{name}" data-control="{control}" markdown="0">
+WORLD = """<div class="live" data-world="{name}" data-control="{control}" data-models="{models}" markdown="0">
 <p>A live {title} runs here if the page comes from a server: <code>python -m http.server -d site</code>.</p>
 </div>"""
 
@@ -58,10 +62,10 @@ def worlds() -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "world.flz")
-        for name in WORLDS:
+        for name, (_, contact_models) in WORLDS.items():
             model = fl.bundled(name)
             model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
-            for contact_model in CONTACT_MODELS:
+            for contact_model in contact_models:
                 model.opt.contact_model = contact_model
                 fl.freeze(model, path, targets=[wasm.LEVEL])
                 found[f"{name}-{contact_model}.flz"], kernels = without_kernels(path)
@@ -81,11 +85,16 @@ def three() -> bytes:
     return next(Path(spec.origin).parent.glob("static/r130/three.min.js")).read_bytes()
 
 
-def on_files(files, config):
-    """Adds the files that live worlds load."""
+def every_file() -> dict[str, bytes]:
+    """Returns name -> content of the files that live worlds load."""
     loader = Path(wasm.__file__).with_name("featherlane.js").read_bytes()
     scripts = {"live.js": (HERE / "live.js").read_bytes(), "featherlane.js": loader, "three.min.js": three()}
-    for name, content in (scripts | worlds()).items():
+    return scripts | worlds()
+
+
+def on_files(files, config):
+    """Adds the files that live worlds load."""
+    for name, content in every_file().items():
         files.append(File.generated(config, f"{FOLDER}/{name}", content=content))
     unused = files.get_file_from_path("site/live.js")
     if unused is not None:
@@ -102,7 +111,8 @@ def marked(found: re.Match[str]) -> str:
     name = found[1]
     if name not in WORLDS:
         raise ValueError(f"live: got {name}, allowed are {', '.join(WORLDS)}")
-    return WORLD.format(name=name, control=WORLDS[name], title=name.replace("_", " "))
+    control, contact_models = WORLDS[name]
+    return WORLD.format(name=name, control=control, models=" ".join(contact_models), title=name.replace("_", " "))
 
 
 def on_page_markdown(markdown, page, config, files):

@@ -190,7 +190,9 @@ def test_the_multiply_add_has_one_rounding(kind, tmp_path, rng):
 def test_a_processor_that_rounds_twice_gets_the_emulated_multiply_add(files):
     """V8 without FMA instructions computes relaxed SIMD by a product and a sum; the loader measures that."""
     _, path, _ = files("pendulum")
-    first, second = run({"path": str(path)}, {"path": str(path), "options": {"relaxed": True}}, more=("--no-enable-fma3",))
+    first, second = run(
+        {"path": str(path)}, {"path": str(path), "options": {"relaxed": True}}, more=("--no-enable-fma3",)
+    )
     assert first["target"] == "wasm32-exact" and first["hash"] == first["expected"]
     assert "error" in second
 
@@ -208,7 +210,9 @@ def changed(path: Path, out: Path, manifest=lambda m: None, members=lambda m: No
     with zipfile.ZipFile(buffer, "w", method) as file:
         for name, each in {"manifest.json": text, **content}.items():
             file.writestr(name, each)
-        file.comment = f"featherlane frozen world, SHA-256 of manifest.json: {hashlib.sha256(text).hexdigest()}".encode()
+        file.comment = (
+            f"featherlane frozen world, SHA-256 of manifest.json: {hashlib.sha256(text).hexdigest()}".encode()
+        )
     out.write_bytes(buffer.getvalue())
     return out
 
@@ -263,7 +267,9 @@ define double @f(double %x) {
 """
     with pytest.raises(KernelError, match="calls sin of another module"):
         wasm.linked(wasm._compiled(text, "exact"), {})
-    module = wasm.linked(wasm._compiled("declare double @llvm.copysign.f64(double, double)\n", "exact"), {"layout": "x"})
+    module = wasm.linked(
+        wasm._compiled("declare double @llvm.copysign.f64(double, double)\n", "exact"), {"layout": "x"}
+    )
     assert module.startswith(b"\0asm") and b'{"layout": "x", "bytes": 0}' in module
 
 

@@ -14,9 +14,8 @@ const COMMENT = "featherlane frozen world, SHA-256 of manifest.json: ";
 const ARRAYS = { f8: Float64Array, i4: Int32Array, i8: BigInt64Array };
 const COLUMNS = { dist: 1, pos: 3, frame: 9, includemargin: 1, friction: 5, force: 6, dim: 1, geom: 2 };
 /* A module with one function, f64x2.relaxed_madd of three numbers. */
-const PROBE = Uint8Array.from(
-  "0061736d0100000001080160037c7c7c017c030201000705010166000 00a160114002000fd142001fd142002fd14fd8702fd21000b"
-    .replace(" ", "").match(/../g), (pair) => parseInt(pair, 16));
+const PROBE = "0061736d0100000001080160037c7c7c017c0302010007050101660000"
+  + "0a160114002000fd142001fd142002fd14fd8702fd21000b";
 const modules = new Map(); // SHA-256 -> promise of a compiled module, which worlds share
 
 /* An error of a file: it does not fit, or cannot run here. */
@@ -120,8 +119,10 @@ class Block {
         this.sizes.set(f.name, f.value);
         table[word] = BigInt(f.value);
       } else {
-        const type = ARRAYS[f.type], count = f.shape.reduce((a, b) => a * b, 1), end = f.offset + f.rows * (f.type === "i4" ? 4 : 8);
-        require(type && count <= f.rows && f.offset >= last && f.offset % LINE === 0 && end + LINE <= given.bytes, `the field ${f.name} does not fit`);
+        const type = ARRAYS[f.type], count = f.shape.reduce((a, b) => a * b, 1);
+        const end = f.offset + f.rows * type?.BYTES_PER_ELEMENT;
+        const fits = count <= f.rows && f.offset >= last && f.offset % LINE === 0 && end + LINE <= given.bytes;
+        require(fits, `the field ${f.name} does not fit`);
         this.fields.set(f.name, { ...f, type, count, end });
         table[word] = BigInt(base + f.offset);
         table[word + 1] = BigInt(f.rows);
@@ -169,7 +170,8 @@ const isFused = (fma) => fma(1 + 2 ** -27, 1 + 2 ** -27, -(1 + 2 ** -26)) === 2 
 /* Returns whether the multiply-add of relaxed SIMD has one rounding here. */
 function hasFused() {
   try {
-    return isFused(new WebAssembly.Instance(new WebAssembly.Module(PROBE)).exports.f);
+    const code = Uint8Array.from(PROBE.match(/../g), (pair) => parseInt(pair, 16));
+    return isFused(new WebAssembly.Instance(new WebAssembly.Module(code)).exports.f);
   } catch {
     return false;
   }
@@ -183,7 +185,8 @@ async function compiled(members, manifest, kernels, relaxed) {
   const hash = manifest.files[target.file];
   if (!modules.has(hash)) {
     const load = async () => {
-      const code = members.has(target.file) ? await member(members, target.file) : await bytesOf(await kernels?.(target.file));
+      const given = members.has(target.file) || !kernels ? member(members, target.file) : bytesOf(kernels(target.file));
+      const code = await given;
       require(sha256(code) === hash, `${target.file} has another hash`);
       return WebAssembly.compile(await inflated(code, "gzip"));
     };
@@ -191,7 +194,7 @@ async function compiled(members, manifest, kernels, relaxed) {
     modules.get(hash).catch(() => modules.delete(hash)); // a later call tries again
   }
   const module = await modules.get(hash), [section] = WebAssembly.Module.customSections(module, "featherlane");
-  const properties = JSON.parse(new TextDecoder().decode(section ?? new TextEncoder().encode("{}")));
+  const properties = section ? JSON.parse(new TextDecoder().decode(section)) : {};
   require(properties.layout === manifest.layout, "its kernels have other record layouts");
   return { module, target: target.name, constants: properties.bytes };
 }
@@ -281,7 +284,8 @@ export class World {
   /* The state: all that a step reads, with the layout of MuJoCo's mj_getState for mjSTATE_INTEGRATION. */
   getState() {
     const out = new Float64Array(this.#parts.size);
-    for (const [name, start, count] of this.#parts.parts) out.set(this.#data.view(name, true).subarray(0, count), start);
+    for (const [name, start, count] of this.#parts.parts)
+      out.set(this.#data.view(name, true).subarray(0, count), start);
     return out;
   }
 
@@ -292,8 +296,8 @@ export class World {
       this.#data.view(name, true).set(Array.from(state).slice(start, start + count));
   }
 
-  /* Returns the contacts of the last step or forward pass: dist [m], pos [m], frame (rows: normal from geom 0 to geom 1,
-     two tangents), includemargin [m], friction, force along and moment about the rows [N, N m], dim, geom. */
+  /* Returns the contacts of the last step or forward pass: dist [m], pos [m], frame (rows: normal from geom 0 to
+     geom 1, two tangents), includemargin [m], friction, force along and moment about the rows [N, N m], dim, geom. */
   contacts() {
     const present = this.#data.view("con_present"), found = [];
     const columns = Object.entries(COLUMNS).map(([name, width]) => [name, width, this.#data.view(`con_${name}`, true)]);

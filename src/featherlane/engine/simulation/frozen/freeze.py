@@ -165,7 +165,9 @@ def _kernels(level: str) -> list[tuple[dict[str, str], bytes]]:
     """Returns (target, as the manifest lists it, and its code) for a level; wasm32 has two."""
     name, (system, architecture) = split_target(level)
     if name == wasm.LEVEL:
-        codes = {f"{name}-{kind}.wasm.gz": code for kind, code in wasm.modules(library(), STAGES.values(), FORM).items()}
+        codes = {
+            f"{name}-{kind}.wasm.gz": code for kind, code in wasm.modules(library(), STAGES.values(), FORM).items()
+        }
     else:
         codes = {f"{name}.so": shared_object(library(), STAGES.values(), FORM, level)}
     found = {"system": system, "architecture": architecture}
