@@ -22,6 +22,7 @@ pytest.importorskip("jupyter_threejs_sage")
 ROOT, SECONDS = Path(__file__).parents[1], 120.0
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+LIVE = "document.querySelector('.live').live"
 MOST_BYTES = 3e6  # of a page's download
 THEME = """:root { --md-default-fg-color--light: #555; --md-default-fg-color--lighter: #bbb; --md-typeset-color: #222;
 --md-code-bg-color: #f5f5f5 } body { margin: 0; padding: 8px; font-size: 20px }
@@ -44,7 +45,7 @@ def hook():
 
 @pytest.fixture(scope="module")
 def address(hook, tmp_path_factory):
-    """Returns the address of a server with a page for each world and scheme: the files of the hook, and its elements."""
+    """Returns the address of a server with a page for each world and scheme, of the hook's files and elements."""
     folder = tmp_path_factory.mktemp("live")
     (folder / "live").mkdir()
     for name, content in hook.every_file().items():
@@ -80,7 +81,12 @@ class Visit:
     """A tab with a live world that has run its self-test."""
 
     def __init__(self, browser, address, name, scheme="default", width=900):
-        self.tab, self.errors, self.bytes, self.hosts = browser.new_page(viewport={"width": width, "height": 800}), [], 0, set()
+        self.tab, self.errors, self.bytes, self.hosts = (
+            browser.new_page(viewport={"width": width, "height": 800}),
+            [],
+            0,
+            set(),
+        )
         self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
         self.tab.on("response", self.count)
         self.tab.goto(f"{address}/{name}-{scheme}.html")
@@ -124,19 +130,20 @@ def visit(chromium, address):
 def test_a_browser_has_the_bits_of_x86(name, visit):
     page = visit(name)
     data = page.data
-    print(f"{name}: {data['target']}, {data['factor']} x real time, {page.bytes / 1e6:.2f} MB")
     assert len(data["hash"]) == 64 and data["hash"] == data["expected"]
     assert "equal to x86-64's" in page.tab.inner_text(".live-note") and page.bytes < MOST_BYTES
     page.until("document.querySelector('.live').live.history.length > 5")
     assert page.picture().std() > 8.0  # something is drawn
-    assert re.fullmatch(r"[\d.]+ x real time", page.tab.inner_text(".live-speed"))
+    speed = page.tab.inner_text(".live-speed")
+    print(f"{name}: {data['target']}, {speed}, {page.bytes / 1e6:.2f} MB")
+    assert re.fullmatch(r"[\d.]+ x real time", speed)
 
 
 def test_each_contact_model_has_the_bits_of_x86(visit):
     page, found = visit("box_stack"), set()
     for model in ("lcp", "coulomb", "convex"):
         page.tab.select_option(".live select", model)
-        page.until(f"document.querySelector('.live').live.worlds.get('{model}')?.world === document.querySelector('.live').live.world")
+        page.until(f"(({{ worlds, world }}) => worlds.get('{model}')?.world === world)({LIVE})")
         assert page.data["hash"] == page.data["expected"]
         found.add(page.data["hash"])
     assert len(found) == 3
@@ -150,7 +157,8 @@ def test_the_mouse_pulls_a_body_and_reset_restores_the_world(visit):
     box = page.tab.locator(".live-scene").bounding_box()
     place = page.evaluate(
         "(() => { const { THREE, camera } = live.scene; const p = new THREE.Vector3()"
-        ".fromArray(live.world.field('xpos'), 3 * (live.world.size('nbody') - 1)).project(camera); return [p.x, p.y]; })()"
+        ".fromArray(live.world.field('xpos'), 3 * (live.world.size('nbody') - 1)).project(camera);"
+        " return [p.x, p.y]; })()"
     )
     x, y = box["x"] + box["width"] * (1 + place[0]) / 2, box["y"] + box["height"] * (1 - place[1]) / 2
     page.tab.mouse.move(x, y)

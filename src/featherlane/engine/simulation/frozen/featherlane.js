@@ -9,7 +9,8 @@
    An ES module without dependencies.  Units: SI.  Names, shapes and meanings of fields: docs/fields.md.
    WebAssembly runs in a sandbox: a file reads and writes no memory but its own. */
 
-const FORMAT = 1, LINE = 64, FAULT_WORDS = 4, PAGE = 65536, STACK = 1 << 20, ZIP_END = 22;
+const FORMAT = 1, LINE = 64, FAULT_WORDS = 4, PAGE = 65536, ZIP_END = 22;
+const STACK = 2 << 20; // its upper end; constants of the kernels have the first MiB
 const COMMENT = "featherlane frozen world, SHA-256 of manifest.json: ";
 const ARRAYS = { f8: Float64Array, i4: Int32Array, i8: BigInt64Array };
 const COLUMNS = { dist: 1, pos: 3, frame: 9, includemargin: 1, friction: 5, force: 6, dim: 1, geom: 2 };
@@ -68,11 +69,10 @@ async function inflated(bytes, format) {
 async function bytesOf(source) {
   if (source instanceof Uint8Array) return source;
   if (source instanceof ArrayBuffer) return new Uint8Array(source);
-  const isPath = typeof source === "string" && typeof window === "undefined" && !/^\w\w+:/.test(source);
-  const isFile = isPath || (source instanceof URL && source.protocol === "file:");
-  if (isFile && globalThis.process?.versions?.node) {
+  const isRemote = source instanceof Response || /^(https?|data|blob):/.test(source);
+  if (globalThis.process?.versions?.node && !isRemote) {
     const { readFile } = await import("node:fs/promises");
-    return new Uint8Array(await readFile(source));
+    return new Uint8Array(await readFile(String(source).startsWith("file:") ? new URL(source) : source));
   }
   const answer = source instanceof Response ? source : await fetch(source);
   if (!answer.ok) throw new FrozenError(`${answer.url}: cannot be read: status ${answer.status}`);
@@ -156,11 +156,8 @@ class Block {
   reset() {
     const bytes = new Uint8Array(this.memory.buffer), cleared = [...this.fields.values()].filter((f) => f.reset);
     for (const f of cleared) bytes.fill(0, this.base + f.offset, this.base + f.end);
-    let k = 0;
-    for (const { at, content } of this.lines) {
-      while (k < cleared.length && cleared[k].end <= at) k++;
-      if (k < cleared.length && cleared[k].offset <= at) bytes.set(content, this.base + at);
-    }
+    for (const { at, content } of this.lines)
+      if (cleared.some((f) => f.offset <= at && at < f.end)) bytes.set(content, this.base + at);
   }
 }
 
@@ -196,7 +193,7 @@ async function compiled(members, manifest, kernels, relaxed) {
   const module = await modules.get(hash), [section] = WebAssembly.Module.customSections(module, "featherlane");
   const properties = section ? JSON.parse(new TextDecoder().decode(section)) : {};
   require(properties.layout === manifest.layout, "its kernels have other record layouts");
-  return { module, target: target.name, constants: properties.bytes };
+  return { module, target: target.name };
 }
 
 /* ---- a world ----------------------------------------------------------------------------------------------------- */
@@ -224,16 +221,15 @@ export async function open(source, { trust = null, kernels = null, relaxed = has
 export class World {
   #model; #data; #call; #symbols; #parts; #controls; #test;
 
-  constructor(manifest, hash, images, { module, target, constants }) {
-    const { model, data } = manifest.records, lined = (n) => Math.ceil(n / LINE) * LINE;
-    const stack = lined(constants) + STACK, second = stack + LINE + Block.length(model);
+  constructor(manifest, hash, images, { module, target }) {
+    const { model, data } = manifest.records, second = STACK + LINE + Block.length(model);
     const memory = new WebAssembly.Memory({ initial: Math.ceil((second + Block.length(data) + LINE) / PAGE) });
-    const pointer = new WebAssembly.Global({ value: "i32", mutable: true }, stack);
+    const pointer = new WebAssembly.Global({ value: "i32", mutable: true }, STACK);
     const table = new WebAssembly.Table({ initial: 1, element: "anyfunc" }); // empty: there are no user callbacks
     const env = { __linear_memory: memory, __stack_pointer: pointer, __indirect_function_table: table };
     this.#call = new WebAssembly.Instance(module, { env }).exports;
     require(isFused(this.#call.fl_fma), "this processor rounds the multiply-add of relaxed SIMD twice");
-    this.#model = new Block(model, images["model.bin"], stack + LINE, memory);
+    this.#model = new Block(model, images["model.bin"], STACK + LINE, memory);
     this.#data = new Block(data, images["data.bin"], second, memory);
     for (const [place, to] of manifest.pointers)
       new BigInt64Array(memory.buffer, second + place, 1)[0] = BigInt(second + to);
@@ -244,20 +240,18 @@ export class World {
     this.#test = manifest.self_test;
   }
 
-  #found() { return this.#data.view("found_bad")[0]; }
-
   /* Takes n steps of opt_timestep [s].  Returns bits of what has happened since the last reset: 1, a value was NaN or
      beyond 1e10, and the world was reset; 2, contacts or rows did not fit. */
   step(n = 1) {
     if (!Number.isSafeInteger(n) || n < 1) throw new RangeError(`n: got ${n}, allowed are whole numbers from 1`);
     this.#call[this.#symbols.step](this.#model.table, this.#data.table, BigInt(n));
-    return this.#found();
+    return this.#data.view("found_bad")[0];
   }
 
   /* Computes all fields of the present state without a step; returns the bits of step. */
   forward() {
     this.#call[this.#symbols.forward](this.#model.table, this.#data.table);
-    return this.#found();
+    return this.#data.view("found_bad")[0];
   }
 
   /* Resets to the state that the file has; all derived fields become zero. */
@@ -290,10 +284,9 @@ export class World {
   }
 
   setState(state) {
-    const { size, parts } = this.#parts;
-    if (state.length !== size) throw new RangeError(`state: got ${state.length} numbers, allowed are ${size}`);
-    for (const [name, start, count] of parts)
-      this.#data.view(name, true).set(Array.from(state).slice(start, start + count));
+    const { size, parts } = this.#parts, given = Float64Array.from(state);
+    if (given.length !== size) throw new RangeError(`state: got ${given.length} numbers, allowed are ${size}`);
+    for (const [name, start, count] of parts) this.#data.view(name, true).set(given.subarray(start, start + count));
   }
 
   /* Returns the contacts of the last step or forward pass: dist [m], pos [m], frame (rows: normal from geom 0 to
@@ -326,8 +319,5 @@ export class World {
   }
 
   /* Returns whether this machine computes the states of the file's self-test, bit for bit; the world is reset. */
-  selfTest() {
-    const { hash, expected } = this.testHashes();
-    return hash === expected;
-  }
+  selfTest() { return Object.values(this.testHashes()).every((hash) => hash === this.#test.hash); }
 }

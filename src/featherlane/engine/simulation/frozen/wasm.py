@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from featherlane.engine.lanes import cache
@@ -23,12 +23,12 @@ FEATURES = {  # of the modules by their multiply-add; a loader takes the first w
     "relaxed": "+simd128,+relaxed-simd,+bulk-memory,+bulk-memory-opt,+nontrapping-fptoint,+sign-ext",
     "exact": "+bulk-memory,+bulk-memory-opt,+nontrapping-fptoint,+sign-ext",
 }
-CUSTOM, IMPORT, EXPORT, CODE, DATA = 0, 2, 7, 10, 11  # sections
-BEFORE_EXPORTS = range(1, EXPORT)
-SYMBOL_TABLE, FUNCTION = 8, 0  # subsection of "linking", kind of a symbol
-UNDEFINED, EXPLICIT_NAME = 0x10, 0x40  # flags of a symbol
-# relocations by indices of functions, addresses of constants, indices of types, globals and the table of functions
-FINAL = {0, 3, 4, 5, 6, 7, 20}
+CUSTOM, EXPORT, DATA = 0, 7, 11  # sections; those up to exports stand in the order of their numbers
+SYMBOL_TABLE, FUNCTION, CONSTANT, SECTION = 8, 0, 1, 3  # part of the section "linking", and kinds of its symbols
+WEAK, LOCAL, UNDEFINED, NAMED = 1, 2, 0x10, 0x40  # flags of a symbol
+ADDRESSES = {3, 4, 5}  # relocations by addresses of constants
+FINAL = ADDRESSES | {0, 6, 7, 20}  # and by indices of functions, types, globals, and the table of functions
+MOST_CONSTANTS = 1 << 20  # bytes; the stack follows
 
 
 def modules(library: Library, stages: Iterable[Stage], form: tuple[str, int]) -> dict[str, bytes]:
@@ -110,46 +110,44 @@ def _compiled(text: str, kind: str) -> bytes:
 
 
 # ---- an object as a module -------------------------------------------------------------------------------------------
-def linked(code: bytes, properties: dict[str, object]) -> bytes:
+def linked(code: bytes, properties: dict[str, str]) -> bytes:
     """Returns a module that exports the defined global functions of a relocatable object.
 
-    It imports a memory and a stack pointer.  Its custom section `featherlane` has the properties as JSON, and `bytes`,
-    the end of its constants in memory.
+    It imports a memory, a stack pointer and a table.  Its custom section `featherlane` has the properties as JSON.
 
     Raises:
-        KernelError: the object has references whose values are not final, or imports a function.
+        KernelError: the object has references whose values are not final, calls functions of others, exports none, or
+            has too many constants.
     """
-    sections = [(kind, Reader(content)) for kind, content in _sections(code)]
-    exports, end, kept, custom = {}, 0, [], {}
-    for kind, reader in sections:
-        if kind == CUSTOM:
-            custom[reader.text()] = reader
-        else:
-            kept.append((kind, reader.content))
-        if kind == DATA:
-            end = _end_of_data(reader)
-    for name, reader in custom.items():
+    exports, kept, reader = {}, [], _Reader(code, 8)  # behind the magic number and the version
+    while reader.at < len(code):
+        kind, content = reader.number(), reader.part()
+        if kind != CUSTOM:
+            kept.append((kind, content))
+            continue
+        section = _Reader(content)
+        name = section.part().decode()
         if name == "linking":
-            exports = _functions(reader)
+            exports = _functions(section)
         elif name.startswith("reloc."):
-            _check_relocations(reader)
-    if not exports:
-        raise KernelError("the WebAssembly object exports no function; report this with the version of llvmlite")
-    entries = b"".join(_name(name) + bytes([FUNCTION]) + _number(index) for name, index in exports.items())
-    at = next(k for k, (kind, _) in enumerate(kept) if kind not in BEFORE_EXPORTS)
+            _check_relocations(section)
+    if not exports or any(kind == DATA and len(content) > MOST_CONSTANTS for kind, content in kept):
+        raise KernelError("the WebAssembly object exports no function, or has too many constants; report this")
+    entries = b"".join(_sized(name.encode()) + bytes([FUNCTION]) + _number(k) for name, k in exports.items())
+    at = next(k for k, (kind, _) in enumerate(kept) if kind > EXPORT)
     kept.insert(at, (EXPORT, _number(len(exports)) + entries))
-    kept.append((CUSTOM, _name("featherlane") + json.dumps(properties | {"bytes": end}).encode()))
-    return code[:8] + b"".join(bytes([kind]) + _number(len(content)) + content for kind, content in kept)
+    kept.append((CUSTOM, _sized(b"featherlane") + json.dumps(properties).encode()))
+    return code[:8] + b"".join(bytes([kind]) + _sized(content) for kind, content in kept)
 
 
-class Reader:
-    """Reads numbers and texts of a section in turn."""
+class _Reader:
+    """Reads numbers and texts in turn."""
 
-    def __init__(self, content: bytes):
-        self.content, self.at = content, 0
+    def __init__(self, content: bytes, at: int = 0):
+        self.content, self.at = content, at
 
     def number(self) -> int:
-        """Reads an unsigned LEB128 number; a signed one below 0 as its positive complement."""
+        """Reads an unsigned LEB128 number."""
         value = shift = 0
         while True:
             byte = self.content[self.at]
@@ -159,10 +157,11 @@ class Reader:
             if byte < 128:
                 return value
 
-    def text(self) -> str:
+    def part(self) -> bytes:
+        """Reads a number, and as many bytes."""
         length = self.number()
         self.at += length
-        return self.content[self.at - length : self.at].decode()
+        return self.content[self.at - length : self.at]
 
 
 def _number(value: int) -> bytes:
@@ -173,68 +172,35 @@ def _number(value: int) -> bytes:
     return bytes([*out, value])
 
 
-def _name(text: str) -> bytes:
-    return _number(len(text.encode())) + text.encode()
+def _sized(content: bytes) -> bytes:
+    return _number(len(content)) + content
 
 
-def _sections(code: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yields (number, content) of the sections of a module."""
-    reader = Reader(code)
-    reader.at = 8  # behind the magic number and the version
-    while reader.at < len(code):
-        kind = code[reader.at]
-        reader.at += 1
-        length = reader.number()
-        yield kind, code[reader.at : reader.at + length]
-        reader.at += length
-
-
-def _end_of_data(reader: Reader) -> int:
-    """Returns the address behind the constants."""
-    end = 0
-    for _ in range(reader.number()):
-        reader.number()  # active segment, i32.const, its address, end
-        reader.at += 1
-        start = reader.number()
-        reader.at += 1
-        length = reader.number()
-        reader.at += length
-        end = start + length
-    return end
-
-
-def _functions(reader: Reader) -> dict[str, int]:
+def _functions(section: _Reader) -> dict[str, int]:
     """Returns the global functions of a symbol table by name, with their indices."""
     found = {}
-    reader.number()  # version
-    while reader.at < len(reader.content):
-        part, length = reader.number(), reader.number()
-        behind = reader.at + length
-        for _ in range(reader.number() if part == SYMBOL_TABLE else 0):
-            kind, flags = reader.number(), reader.number()
-            if kind == 1:  # data: its name, then its place
-                reader.text()
-                for _ in range(0 if flags & UNDEFINED else 3):
-                    reader.number()
-                continue
-            index = reader.number()
-            if kind == 3:  # a section
-                continue
-            name = reader.text() if not flags & UNDEFINED or flags & EXPLICIT_NAME else ""
+    section.number()  # version
+    while section.at < len(section.content):
+        part, table = section.number(), _Reader(section.part())
+        for _ in range(table.number() if part == SYMBOL_TABLE else 0):
+            kind, flags = table.number(), table.number()
+            index = table.number() if kind != CONSTANT else 0
+            is_named = kind == CONSTANT or flags & NAMED or (kind != SECTION and not flags & UNDEFINED)
+            name = table.part().decode() if is_named else ""
+            for _ in range(3 if kind == CONSTANT and not flags & UNDEFINED else 0):
+                table.number()  # its segment, place and size
             if kind == FUNCTION and flags & UNDEFINED:
-                raise KernelError(f"the WebAssembly object calls {name or 'a function'} of another module; report this")
-            if kind == FUNCTION and not flags & 3:  # neither weak nor local
+                raise KernelError("the WebAssembly object calls a function of another module; report this")
+            if kind == FUNCTION and not flags & (WEAK | LOCAL):
                 found[name] = index
-        reader.at = behind
     return found
 
 
-def _check_relocations(reader: Reader) -> None:
-    reader.number()  # of the section
-    for _ in range(reader.number()):
-        kind = reader.number()
-        reader.number(), reader.number()
+def _check_relocations(section: _Reader) -> None:
+    section.number()  # the section that they belong to
+    for _ in range(section.number()):
+        kind, _, _ = section.number(), section.number(), section.number()  # its place, its index
         if kind not in FINAL:
             raise KernelError(f"the WebAssembly object has a relocation {kind}, allowed are {FINAL}; report this")
-        if kind in (3, 4, 5):  # an offset follows
-            reader.number()
+        if kind in ADDRESSES:
+            section.number()  # an offset
