@@ -6,11 +6,12 @@ import { open } from "./featherlane.js";
 
 const HERE = new URL(".", import.meta.url);
 /* distance [m], turn and tilt [deg], and height of the point in the middle [m] of the camera */
-const VIEWS = { humanoid: [3.4, 35, 12, 0.9], arm: [2.4, 35, 18, 0.55], box_stack: [3.6, 35, 16, 0.7] };
+const VIEWS = { humanoid: [3.4, 35, 12, 0.9], arm: [2.4, 35, 18, 0.55], box_stack: [2.6, 35, 16, 0.5] };
 const PLANE = 0, SPHERE = 2, CAPSULE = 3, ELLIPSOID = 4, CYLINDER = 5, BOX = 6; // geom_type
 const SHAPES = new Set([PLANE, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX]);
 const SHARE = 0.012; // s of a frame that steps may take
 const SPRING = 60, DAMPER = 8; // of the mouse, per kg of the body: [1/s^2], [1/s]
+const GROUND = 40; // m
 const PLOT = 10; // s of the plot of energy
 const COLORS = ["#4c9bd6", "#e08a3c", "#5fb37a", "#c96a8b", "#9a86d1", "#c9b04a"];
 const LINES = [["potential", 0, "#e08a3c"], ["kinetic", 1, "#5fb37a"], ["total", 2, "#4c9bd6"]];
@@ -80,16 +81,14 @@ class Scene {
       const material = new THREE.MeshStandardMaterial({ color: COLORS[bodies[k] % COLORS.length], roughness: 0.7 });
       let mesh;
       if (type === PLANE) {
-        mesh = new THREE.Group();
-        this.ground = new THREE.Mesh(new THREE.PlaneGeometry(40, 40), material);
-        mesh.add(this.ground);
+        mesh = this.ground = new THREE.Mesh(new THREE.PlaneGeometry(GROUND, GROUND), material);
       } else {
         mesh = new THREE.Mesh(geometry(THREE, type, sizes.slice(3 * k, 3 * k + 3)), material);
         mesh.castShadow = true;
         if (bodies[k] === 0) material.color.set("#8a949c");
       }
       mesh.matrixAutoUpdate = false;
-      mesh.traverse((part) => { part.receiveShadow = true; });
+      mesh.receiveShadow = true;
       this.scene.add(mesh);
       this.geoms.push({ mesh, k, body: bodies[k] });
     });
@@ -98,16 +97,20 @@ class Scene {
 
   /* Takes the colors of the page, which may have changed to dark. */
   paint() {
-    const back = color(this.canvas, "--live-back"), ground = color(this.canvas, "--live-ground");
-    this.scene.background = new this.THREE.Color(back);
-    this.scene.fog = new this.THREE.Fog(back, 6, 18);
+    const { THREE } = this, back = color(this.canvas, "--live-back");
+    this.scene.background = new THREE.Color(back);
+    this.scene.fog = new THREE.Fog(back, 6, 18);
     if (!this.ground) return;
-    this.ground.material.color.set(ground);
-    if (this.grid) this.ground.parent.remove(this.grid);
-    const line = color(this.canvas, "--live-line");
-    this.grid = new this.THREE.GridHelper(40, 80, line, line).rotateX(Math.PI / 2);
-    this.grid.position.z = 0.002;
-    this.ground.parent.add(this.grid);
+    const tile = Object.assign(document.createElement("canvas"), { width: 2, height: 2 }), pen = tile.getContext("2d");
+    for (const k of [0, 1, 2, 3]) {
+      pen.fillStyle = color(this.canvas, k % 3 ? "--live-ground" : "--live-tile");
+      pen.fillRect(k % 2, k >> 1, 1, 1);
+    }
+    const map = Object.assign(new THREE.CanvasTexture(tile), { magFilter: THREE.NearestFilter, anisotropy: 8 });
+    map.wrapS = map.wrapT = THREE.RepeatWrapping;
+    map.repeat.set(GROUND, GROUND); // squares of half a meter
+    this.ground.material.setValues({ map, color: "#ffffff" });
+    this.ground.material.needsUpdate = true;
   }
 
   draw(world, drag) {
