@@ -1,8 +1,9 @@
 """Measures steps of frozen worlds in Node.js: microseconds, ratio to the kernels of this machine, and to real time.
 
-    python benchmarks/frozen_wasm.py [MODEL ...]      # needs node, llvmlite and a C compiler
+    python benchmarks/frozen_wasm.py [--write]      # needs node, llvmlite and a C compiler
 
-Rounds of all kernels alternate; the table has medians.  The world moves on between rounds.
+Rounds of all kernels alternate; the table has medians.  Worlds move on between rounds.  `--write` replaces the table of
+docs/browser.md.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
+
+from report import publish
 
 import featherlane as fl
 from featherlane.engine.lanes.processor import cpu_level
@@ -67,15 +70,16 @@ def measured(name: str, folder: Path) -> tuple[float, dict[str, list[float]]]:
 
 
 def main() -> None:
-    print("| model | kernels | us per step | ratio to this machine's | x real time |\n|---|---|---|---|---|")
+    lines = ["| model | kernels | step [us] | ratio | real-time factor |", "|---|---|---|---|---|"]
     with tempfile.TemporaryDirectory() as folder:
-        for name in sys.argv[1:] or MODELS:
+        for name in MODELS:
             timestep, found = measured(name, Path(folder))
             native = next(iter(found.values()))
             for kernels, times in found.items():
                 ratio = median(a / b for a, b in zip(times, native, strict=True))
                 real = 1e6 * timestep / median(times)
-                print(f"| {name} | {kernels} | {median(times):.1f} | {ratio:.2f} | {real:.0f} |", flush=True)
+                lines.append(f"| {name} | {kernels} | {median(times):.1f} | {ratio:.2f} | {real:.0f} |")
+    publish("frozen-wasm", "\n".join(lines), "--write" in sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -101,12 +101,12 @@ class Scene {
     this.scene.background = new THREE.Color(back);
     this.scene.fog = new THREE.Fog(back, 6, 18);
     if (!this.ground) return;
-    const tile = Object.assign(document.createElement("canvas"), { width: 2, height: 2 }), pen = tile.getContext("2d");
+    const tile = Object.assign(document.createElement("canvas"), { width: 256, height: 256 }), pen = tile.getContext("2d");
     for (const k of [0, 1, 2, 3]) {
       pen.fillStyle = color(this.canvas, k % 3 ? "--live-ground" : "--live-tile");
-      pen.fillRect(k % 2, k >> 1, 1, 1);
+      pen.fillRect(128 * (k % 2), 128 * (k >> 1), 128, 128);
     }
-    const map = Object.assign(new THREE.CanvasTexture(tile), { magFilter: THREE.NearestFilter, anisotropy: 8 });
+    const map = Object.assign(new THREE.CanvasTexture(tile), { anisotropy: 8 });
     map.wrapS = map.wrapT = THREE.RepeatWrapping;
     map.repeat.set(GROUND, GROUND); // squares of half a meter
     this.ground.material.setValues({ map, color: "#ffffff" });
