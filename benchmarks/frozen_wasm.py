@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from report import publish
+from report import markdown, origin, publish
 
 import featherlane as fl
 from featherlane.engine.lanes.processor import cpu_level
@@ -70,7 +70,7 @@ def measured(name: str, folder: Path) -> tuple[float, dict[str, list[float]]]:
 
 
 def main() -> None:
-    lines = ["| model | kernels | step [us] | ratio | real-time factor |", "|---|---|---|---|---|"]
+    columns, rows = ["model", "kernels", "step [us]", "ratio", "real-time factor"], []
     with tempfile.TemporaryDirectory() as folder:
         for name in MODELS:
             timestep, found = measured(name, Path(folder))
@@ -78,8 +78,8 @@ def main() -> None:
             for kernels, times in found.items():
                 ratio = median(a / b for a, b in zip(times, native, strict=True))
                 real = 1e6 * timestep / median(times)
-                lines.append(f"| {name} | {kernels} | {median(times):.1f} | {ratio:.2f} | {real:.0f} |")
-    publish("frozen-wasm", "\n".join(lines), "--write" in sys.argv[1:])
+                rows.append([name, kernels, f"{median(times):.1f}", f"{ratio:.2f}", f"{real:.0f}"])
+    publish("frozen-wasm", f"{markdown(columns, rows)}\n\n{origin()}", "--write" in sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def _lowered(library: Library, group: tuple[Stage, ...], stages: tuple[Stage, ..
 
 
 def with_fma(text: str, kind: str) -> str:
-    """Returns LLVM IR that calls `fma_relaxed` or `fma_exact` of fma.ll for all fused multiply-adds, and has fl_fma."""
+    """Returns LLVM IR that calls a function of fma.ll for each fused multiply-add, and defines fl_fma."""
     name, more = f"fma_{kind}", ""
     for width in sorted(set(re.findall(r"@llvm\.fma\.v(\d+)f64\(", text)), key=int):
         vector = f"<{width} x double>"
