@@ -4,6 +4,10 @@
 # Featherlane has three contact models. This tutorial applies two of them to the same states: MuJoCo's convex (soft)
 # model, and ODE's LCP model (hard contact with complementarity). The [decision guide](../decision-guide.md) helps to
 # choose. [Contact models](../chapters/contact.md) derives the equations.
+#
+# Select a contact model, and pull the boxes with the mouse ([how it works](../browser.md)):
+#
+# <!-- live: box_stack -->
 
 # %%
 import matplotlib.pyplot as plt

@@ -3,6 +3,10 @@
 #
 # This tutorial implements two classical controllers in a few lines each. Computed torque evaluates the inverse dynamics
 # of the model. A linear-quadratic regulator (LQR) uses the derivatives of a step.
+#
+# The servos of this arm follow waves; pull it with the mouse ([how it works](../browser.md)):
+#
+# <!-- live: arm -->
 
 # %%
 import matplotlib.pyplot as plt

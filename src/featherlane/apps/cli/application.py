@@ -544,7 +544,7 @@ def _freeze(
         str | None,
         typer.Option(
             metavar="LEVEL,...",
-            help="CPU levels of the kernels: x86-64, x86-64-v3, x86-64-v4, aarch64. Default: that of this machine.",
+            help="CPU levels of the kernels: x86-64, x86-64-v3, x86-64-v4, aarch64; wasm32. Default: this machine's.",
         ),
     ] = None,
     keyframe: Keyframe = None,

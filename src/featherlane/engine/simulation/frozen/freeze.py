@@ -24,6 +24,7 @@ from featherlane.engine.model.array_file import whole_file
 from featherlane.engine.model.enums import State
 from featherlane.engine.model.model import Model, check_model
 from featherlane.engine.model.names import element
+from featherlane.engine.simulation.frozen import wasm
 from featherlane.engine.simulation.frozen.loader import loader
 from featherlane.engine.simulation.frozen.world import FrozenWorld, checked_path, moved
 from featherlane.engine.simulation.step.forward import forward_pass, steps
@@ -41,10 +42,10 @@ DATE = (2026, 1, 1, 0, 0, 0)  # of all members: equal worlds have equal files
 FORM = ("f64", 1)  # one world in double precision
 STAGES = {"step": steps, "forward": forward_pass}
 STEPS, BLOCKS = 1000, 10  # of the self-test; each block has its own controls
-LOADER = ("featherlane.h", "featherlane.c")
+LOADERS = ("c/featherlane.h", "c/featherlane.c", "js/featherlane.js")
 NAMED = ("body", "joint", "geom", "site", "actuator", "tendon", "sensor", "camera", "equality", "keyframe")
 NUMBERS = {"real": "f8", "scalar": "f8", "int": "i4", "long": "i8"}
-CROSS = {"aarch64": ("linux", "aarch64")}  # levels of another architecture, and their system
+CROSS = {"aarch64": ("linux", "aarch64"), wasm.LEVEL: wasm.PLACE}  # levels of another architecture, and their system
 
 
 def freeze(model: Model, path: str | Path, *, targets: Sequence[str] = (), data: Data | None = None) -> str:
@@ -56,9 +57,9 @@ def freeze(model: Model, path: str | Path, *, targets: Sequence[str] = (), data:
     Args:
         model: the model, with its present values.
         path: the file, which ends in .flz.
-        targets: CPU levels that the file has kernels for, such as "x86-64-v3" or "aarch64"; by default that of this
-            machine.  Levels that the installation has no kernels for are compiled now, which requires
-            `featherlane[jit]` and a C compiler.
+        targets: CPU levels that the file has kernels for, such as "x86-64-v3" or "aarch64", and "wasm32" for browsers
+            and Node.js; by default the level of this machine.  Targets that the installation has no kernels for are
+            compiled now, which requires `featherlane[jit]` and, except for wasm32, a C compiler.
         data: the world whose state a reset of the frozen world restores; None: the model's defaults.
 
     Returns:
@@ -90,14 +91,14 @@ def _contents(model: Model, world: Data, levels: list[str]) -> tuple[dict[str, A
         name: _section(record, workspace.sizes)
         for name, record in (("model", workspace.rows.record), ("data", workspace.record))
     }
-    targets = [_target(level) for level in levels]
+    kernels = [kernel for level in levels for kernel in _kernels(level)]
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "featherlane": _version(),
         "source": Path(model.source).name,
         "layout": library().layout_hash(),
         "symbols": {name: symbol(stage, *FORM, False) for name, stage in STAGES.items()},
-        "targets": targets,
+        "targets": [target for target, _ in kernels],
         "records": {
             name: {"bytes": nbytes, "image": f"{name}.bin", "fields": fields}
             for name, (fields, nbytes, _) in sections.items()
@@ -107,10 +108,10 @@ def _contents(model: Model, world: Data, levels: list[str]) -> tuple[dict[str, A
         "names": {kind: model.names(kind) for kind in NAMED},
     }
     members = {f"{name}.bin": image for name, (_, _, image) in sections.items()}
-    for level, target in zip(levels, targets, strict=True):
-        members[target["file"]] = shared_object(library(), STAGES.values(), FORM, level)
+    members |= {target["file"]: code for target, code in kernels}
     members["controls.bin"] = _controls(model).astype("<f8").tobytes()
-    return manifest, members | {f"c/{name}": Path(__file__).with_name(name).read_bytes() for name in LOADER}
+    loaders = LOADERS if any(target["system"] == wasm.PLACE[0] for target, _ in kernels) else LOADERS[:2]
+    return manifest, members | {name: Path(__file__).with_name(Path(name).name).read_bytes() for name in loaders}
 
 
 def _write(path: Path, manifest: dict[str, Any], members: dict[str, bytes], is_runnable: bool) -> str:
@@ -160,11 +161,20 @@ def _version() -> str:
         return "not installed"
 
 
-def _target(level: str) -> dict[str, str]:
-    """Returns a target as the manifest lists it."""
+def _kernels(level: str) -> list[tuple[dict[str, str], bytes]]:
+    """Returns (target, as the manifest lists it, and its code) for a level; wasm32 has two."""
     name, (system, architecture) = split_target(level)
-    found = {"name": name, "system": system, "architecture": architecture}
-    return found | {"file": f"kernels/{system}-{architecture}/{name}.so"}
+    if name == wasm.LEVEL:
+        codes = {
+            f"{name}-{kind}.wasm.gz": code for kind, code in wasm.modules(library(), STAGES.values(), FORM).items()
+        }
+    else:
+        codes = {f"{name}.so": shared_object(library(), STAGES.values(), FORM, level)}
+    found = {"system": system, "architecture": architecture}
+    return [
+        ({"name": file.split(".")[0], **found, "file": f"kernels/{system}-{architecture}/{file}"}, code)
+        for file, code in codes.items()
+    ]
 
 
 def _refuse(model: Model) -> None:
