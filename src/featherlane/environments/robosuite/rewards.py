@@ -92,6 +92,25 @@ class Goal(ABC):
     def __call__(self, worlds: Any, touch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the rewards before scaling, (n,), and the successes, (n,) bool."""
 
+    # of tasks that remember something
+    def prepare(self, worlds: Any) -> None:
+        """Allocates what the goal remembers."""
+
+    def start(self, worlds: Any, ids: np.ndarray) -> None:
+        """Clears what it remembers of worlds that are reset, before their derived fields are computed."""
+
+    def started(self, worlds: Any, ids: np.ndarray) -> None:
+        """Runs after the derived fields of reset worlds were computed."""
+
+    def before(self, worlds: Any, ids: np.ndarray) -> None:
+        """Runs in the worlds of an action before its first time step."""
+
+    def after(self, worlds: Any, ids: np.ndarray) -> None:
+        """Runs in the worlds of an action after its last time step, before the rewards."""
+
+    def ended(self, worlds: Any) -> np.ndarray | None:
+        """Returns which episodes end before the horizon, (n,) bool; None: none."""
+
 
 class Lift(Goal):
     """A cube is lifted."""

@@ -108,15 +108,21 @@ class RobosuiteTask(ControlledTask):
         goal = self.source.goal
         goal.touch = np.zeros((worlds.nworld, len(self.source.contacts.names)), bool)
         goal.used = np.zeros(worlds.nworld, np.int64)
+        goal.prepare(worlds)
 
     def advance(self, worlds: Batch, nstep: int, ids: np.ndarray | None) -> None:
-        contacts = self.source.contacts
+        contacts, rows = self.source.contacts, np.arange(worlds.nworld) if ids is None else ids
+        self.source.goal.before(worlds, rows)
         if contacts.names:  # those of the state before the last time step
             if nstep > 1:
                 super().advance(worlds, nstep - 1, ids)
             self.source.goal.touch[slice(None) if ids is None else ids] = contacts.of(worlds, ids)
             nstep = 1
         super().advance(worlds, nstep, ids)
+        self.source.goal.after(worlds, rows)
+
+    def terminated(self, worlds: Batch) -> np.ndarray | None:
+        return self.source.goal.ended(worlds)
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> np.ndarray:
         reward, self.success = self.source.goal(worlds, self.source.goal.touch)
@@ -136,8 +142,10 @@ class RobosuiteTask(ControlledTask):
         goal.touch[ids], goal.used[ids] = starts["touch"][chosen], starts["used"][chosen]
         self.parts.reset(ids)
         self.success[ids] = False
+        goal.start(worlds, ids)
 
     def started(self, worlds: Batch, ids: np.ndarray) -> None:
+        self.source.goal.started(worlds, ids)
         for pose in self.source.delayed:
             pose.sample(worlds, ids, first=True)
 
