@@ -404,5 +404,5 @@ def test_images_have_both_cameras():
     env = environments.TaskEnv(task, 2)
     seen, _ = env.reset(seed=0)
     for camera in ("agentview", "robot0_eye_in_hand"):
-        image = seen[f"{camera}/rgb"]
+        image = seen[f"{camera}_image"]
         assert image.shape == (2, 16, 16, 3) and np.ptp(image) > 0

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import robosuite
 from robosuite.controllers import load_composite_controller_config
+from robosuite.environments.manipulation.wipe import DEFAULT_WIPE_CONFIG
 from robosuite.models.grippers import GRIPPER_MAPPING
 from scipy.spatial.transform import Rotation
 
@@ -203,7 +204,7 @@ def test_robots_with_meshes_or_two_arms():
     compare("Stack", robots="Jaco", steps=2)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "Wipe"])  # whose rewards depend on the last action
 def test_rewards_successes_and_observations_of_any_state_are_equal(name):
     pairs = Pairs(name, n=1, reward_shaping=name not in SPARSE)
     pairs.start()
@@ -257,6 +258,91 @@ def targets_of(live):
         return np.array([live.transport.target_bin_pos, live.transport.trash_bin_pos]) + [0, 0, 0.02]
     model = live.sim.model._model
     return live.sim.data.xpos[[k for k in range(model.nbody) if model.body(k).name in ("peg1", "peg2")]]
+
+
+# ---- Wipe ------------------------------------------------------------------------------------------------------------
+def pairs_of_wipe(**config):
+    return Pairs("Wipe", reward_shaping=True, options={"task_config": DEFAULT_WIPE_CONFIG | config})
+
+
+def wiping(live, rng):
+    """Returns an action that moves the tool to the nearest marker, and presses it on the table."""
+    markers, action = live.model.mujoco_arena.markers, rng.uniform(-0.1, 0.1, 6)
+    left = [live.sim.model.body_name2id(marker.root_body) for marker in markers if marker not in live.wiped_markers]
+    if left:
+        offsets = live.sim.data.body_xpos[left] - live._get_eef_xpos("right")
+        nearest = offsets[np.argmin(np.linalg.norm(offsets, axis=1))]
+        action[:3] += [15.0, 15.0, 12.0] * nearest - [0.0, 0.0, 0.25]
+    return np.clip(action, -1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"num_markers": 12, "line_width": 0.08, "ee_accel_penalty": 0.3},
+        {"num_markers": 6, "use_condensed_obj_obs": False, "pressure_threshold_max": 5.0, "two_clusters": True},
+    ],
+)
+def test_markers_are_wiped(config):
+    """Compares 200 actions, or those before the end of an episode."""
+    pairs, rng = pairs_of_wipe(**config), np.random.default_rng(0)
+    same_observations(*pairs.start())
+    goal, task, batch = pairs.env.task.source.goal, pairs.env.task, pairs.env.batch
+    for _ in range(200):
+        found, rewards, success, results = pairs.step(np.array([wiping(live, rng) for live in pairs.live]))
+        ended = task.terminated(batch)
+        for w, live in enumerate(pairs.live):
+            np.testing.assert_allclose(batch.qpos[w], live.sim.data.qpos, rtol=0, atol=SAME)
+            assert rewards[w] == pytest.approx(results[w][1], rel=SAME, abs=SAME)
+            assert (success[w], ended[w]) == (live._check_success(), live._check_terminated())
+            wiped = [marker in live.wiped_markers for marker in live.model.mujoco_arena.markers]
+            np.testing.assert_array_equal(goal.wiped[w], wiped)
+            assert batch.ncon[w] == live.sim.data.ncon
+        same_observations(found, [result[0] for result in results], 1e4 * SAME)
+        if ended.any():
+            break
+        pairs.copy()
+    assert success.any() and goal.places[0, goal.dirt[0], 2] == -0.02 * goal.wiped[0, 0]
+    pairs.env.step(np.zeros((N, 6)))  # resets the worlds whose episodes ended
+    assert not goal.wiped[ended].any() and (goal.places[ended][:, goal.dirt] == 0.0).all()
+
+
+@pytest.mark.parametrize("unsafe", ["limit", "collision"])
+def test_an_unsafe_arm_ends_the_episode(unsafe):
+    pairs = pairs_of_wipe()
+    task, batch, goal = pairs.env.task, pairs.env.batch, pairs.env.task.source.goal
+    for live in pairs.live:
+        live.sim.data.qpos[5 if unsafe == "limit" else 1] = 3.7 if unsafe == "limit" else 1.6
+        live.sim.forward()
+    pairs.copy()
+    batch.forward()
+    goal.touch[:] = task.source.contacts.of(batch, None)
+    goal.after(batch, np.arange(N))
+    rewards = task.reward(batch, None, None)
+    for w, live in enumerate(pairs.live):
+        assert rewards[w] == pytest.approx(live.reward(None)) and rewards[w] < 0.0
+        assert task.terminated(batch)[w] == live._check_terminated() == True  # noqa: E712
+        assert goal.touch[w, goal.collision] == (unsafe == "collision")
+
+
+def test_early_terminations_and_messages_of_wipe_are_options():
+    assert pairs_of_wipe(early_terminations=False).env.task.terminated(None) is None
+    with pytest.raises(ModelError, match="Wipe: got get_info=True in task_config, allowed is False"):
+        pairs_of_wipe(get_info=True)
+
+
+def test_resets_are_those_of_robosuite():
+    """The places of markers follow from the seed, so that their distribution is robosuite's."""
+    env = made("Wipe")
+    live = robosuite.make("Wipe", robots="Panda", seed=0, **ours.source.FIXED)
+    live.reset()
+    starts = env.task.source.starts
+    for k in range(4):
+        live.reset()
+        np.testing.assert_array_equal(starts["body_pos"][k], live.sim.model.body_pos)
+        np.testing.assert_array_equal(starts["qpos"][k], live.sim.data.qpos)
+    dirt = starts["body_pos"][:, env.task.source.goal.markers]
+    assert len(np.unique(dirt[:, 0], axis=0)) == 4
 
 
 # ---- environments ----------------------------------------------------------------------------------------------------

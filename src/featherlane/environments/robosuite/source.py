@@ -32,7 +32,7 @@ FIXED = {  # options that a batch sets itself
 }
 REFUSED = (  # options without a counterpart
     "render_camera", "render_collision_mesh", "render_visual_mesh", "render_gpu_device_id", "renderer",
-    "renderer_config", "lite_physics", "camera_depths", "camera_segmentations",
+    "renderer_config", "lite_physics", "camera_segmentations",
 )  # fmt: skip
 VISUAL = ("mesh_", "tex_", "skin_", "hfield_", "mat_", "cam_", "light_", "key_", "vis_")  # prefixes of fields
 STATE = ("qpos", "qvel", "qacc_warmstart")
