@@ -6,10 +6,15 @@
 from __future__ import annotations
 
 import copy
+import functools
 import logging
+import os
+import pickle
 from pathlib import Path
 from types import SimpleNamespace
 
+import cloudpickle
+import gymnasium
 import numpy as np
 import pytest
 import robosuite
@@ -394,13 +399,86 @@ def test_a_checkpoint_continues_bitwise():
         np.testing.assert_array_equal(found[0]["object-state"], expected[0]["object-state"])
 
 
+@pytest.mark.parametrize("copied", [pickle, cloudpickle, copy.deepcopy], ids=["pickle", "cloudpickle", "deepcopy"])
+def test_copies_continue_bitwise(copied):
+    env = made("Wipe", 2)
+    env.reset(seed=0)
+    actions = np.random.default_rng(0).uniform(-1, 1, (4, 2, 6))
+    env.step(actions[0])
+    other = copied(env) if callable(copied) else copied.loads(copied.dumps(env))
+    for action in actions[1:]:
+        found, expected = other.step(action), env.step(action)
+        np.testing.assert_array_equal(found[1], expected[1])
+        for name, values in expected[0].items():
+            np.testing.assert_array_equal(found[0][name], values, err_msg=name)
+    other.reset(seed=1)
+    assert (env.batch.qpos != other.batch.qpos).any()  # they share nothing
+
+
+def test_gymnasium_runs_environments_in_processes():
+    make = functools.partial(gymnasium.make, "featherlane.environments:featherlane/robosuite.Lift", pool=2)
+    envs = gymnasium.vector.AsyncVectorEnv([make, make], context="spawn")
+    first = envs.reset(seed=[0, 0])[0]
+    second, rewards, *_ = envs.step(np.zeros((2, 7), np.float32))
+    envs.close()
+    for name, values in (first | second).items():
+        np.testing.assert_array_equal(values[0], values[1], err_msg=name)
+    assert rewards.shape == (2,) and (first["robot0_joint_vel"] != second["robot0_joint_vel"]).any()
+
+
+CAMERAS = {"camera_names": ["agentview", "robot0_eye_in_hand"], "camera_heights": [24, 48], "camera_widths": 32}
+
+
 def test_images_of_cameras_are_observed():
-    env = made(n=2, camera_names=["agentview", "robot0_eye_in_hand"], camera_heights=24, camera_widths=32)
+    env = made(n=2, **CAMERAS, camera_depths=[True, False])
     images = env.reset(seed=0)[0]
-    for name in ("agentview/rgb", "robot0_eye_in_hand/rgb"):
-        assert images[name].shape == (2, 24, 32, 3) and images[name].std() > 5
+    assert [name for name in images if name.endswith(("_image", "_depth", "/rgb"))] == [
+        "agentview_image", "agentview_depth", "robot0_eye_in_hand_image",
+    ]  # fmt: skip
+    for name, height in (("agentview_image", 24), ("robot0_eye_in_hand_image", 48)):
+        assert images[name].shape == (2, height, 32, 3) and images[name].std() > 5
+        assert images[name].flags.c_contiguous and images[name].dtype == np.uint8
+    depth = images["agentview_depth"]
+    assert depth.shape == (2, 24, 32, 1) and depth.dtype == np.float32 and 0.0 <= depth.min() < depth.max() <= 1.0
+    model, distance = env.batch.model, env.batch.render(env.task.cameras[0]).depth[:, ::-1, :, None]
+    far, near = model.vis.map.zfar * model.stat.extent, model.vis.map.znear * model.stat.extent
+    # that of robosuite.utils.camera_utils.get_real_depth_map, whose module requires h5py
+    np.testing.assert_allclose(near / (1.0 - depth.astype(float) * (1.0 - near / far)), distance, rtol=1e-3)
     with pytest.raises(UnknownNameError, match="nowhere"):
         made(camera_names="nowhere")
+    with pytest.raises(ModelError, match="camera_heights: got 2 values, allowed are one or 1"):
+        made(camera_names="agentview", camera_heights=[24, 48])
+
+
+@pytest.mark.parametrize("convention", ["opengl", "opencv"])
+def test_rows_of_images_follow_robosuites_convention(convention, monkeypatch):
+    expected = made(n=1, **CAMERAS).reset(seed=0)[0]["agentview_image"][:, ::-1]
+    monkeypatch.setattr("robosuite.macros.IMAGE_CONVENTION", convention)
+    found = made(n=1, **CAMERAS).reset(seed=0)[0]["agentview_image"]
+    np.testing.assert_array_equal(found, expected if convention == "opencv" else expected[:, ::-1])
+
+
+@pytest.mark.skipif(os.environ.get("MUJOCO_GL") != "egl", reason="needs MUJOCO_GL=egl")
+def test_images_are_like_those_of_robosuite():
+    """robosuite's other renderer has other lights and edges; a wrong order of rows differs five times as much."""
+    live = robosuite.make(
+        "Lift", robots="Panda", seed=0, hard_reset=False, ignore_done=True, has_renderer=False, camera_depths=True,
+        **CAMERAS,
+    )  # fmt: skip
+    env = made(n=1, **CAMERAS, camera_depths=True)
+    env.reset(seed=0)
+    batch = env.batch
+    expected = live.reset()
+    batch.qpos[0] = live.sim.data.qpos
+    for name, rows in env.task.edited.items():
+        rows[0] = getattr(live.sim.model._model, name).reshape(rows[0].shape)
+    found = env._observations.observe()
+    for name in ("agentview_image", "robot0_eye_in_hand_image", "agentview_depth", "robot0_eye_in_hand_depth"):
+        assert found[name][0].shape == expected[name].shape and found[name].dtype == expected[name].dtype
+        apart = [np.abs(found[name][0].astype(float) - rows).mean() for rows in (expected[name], expected[name][::-1])]
+        assert apart[0] < 0.2 * apart[1], name
+    near = np.abs(found["agentview_depth"][0] - expected["agentview_depth"])
+    assert np.median(near) < 1e-5
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 
 from featherlane import Model
 from featherlane.environments.images import ImageForm
-from featherlane.extension import required
 
 VISUAL = (0, 1, 1, 0, 0, 0)  # groups of geoms in images: without those that only collide
 UPWARDS = {"opengl": True, "opencv": False}  # robosuite's macro: whether the first row is the lowest
@@ -16,7 +16,7 @@ UPWARDS = {"opengl": True, "opencv": False}  # robosuite's macro: whether the fi
 
 def image_forms(model: Model) -> dict[str, ImageForm]:
     """Returns the forms of images, in the order of rows of the present setting of `robosuite.macros`."""
-    upwards = UPWARDS[required("robosuite.macros", "an image of robosuite").IMAGE_CONVENTION]
+    upwards = UPWARDS[import_module("robosuite.macros").IMAGE_CONVENTION]  # 1.5, or LIBERO's 1.4
     view, extent = model.vis.map, float(model.stat.extent)
     near, far = float(view.znear) * extent, float(view.zfar) * extent
     return {
