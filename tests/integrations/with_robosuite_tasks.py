@@ -15,12 +15,14 @@ from types import SimpleNamespace
 
 import cloudpickle
 import gymnasium
+import mujoco
 import numpy as np
 import pytest
 import robosuite
 from robosuite.controllers import load_composite_controller_config
 from robosuite.environments.manipulation.wipe import DEFAULT_WIPE_CONFIG
 from robosuite.models.grippers import GRIPPER_MAPPING
+from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 from featherlane.enums import FREE, SLIDE
@@ -165,6 +167,54 @@ def test_most_of_200_random_actions_agree(name):
             same.append(np.abs(pairs.env.batch.qpos[w] - live.sim.data.qpos)[jointed(live)].max() < SAME)
         pairs.copy()
     assert np.mean(same) > 0.9
+
+
+def half_length(model, data, geom, direction):
+    """Returns how far a cylinder, box or mesh reaches from the origin in a direction [m]: its support function."""
+    local, size = data.geom_xmat[geom].reshape(3, 3).T @ direction, model.geom_size[geom]
+    if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_CYLINDER:
+        reach = size[0] * np.hypot(local[0], local[1]) + size[1] * abs(local[2])
+    else:
+        assert model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_BOX
+        reach = np.abs(local) @ size
+    return reach + data.geom_xpos[geom] @ direction
+
+
+def least_penetration(model, data, first, second, start):
+    """Returns the least penetration of two geoms [m] near a direction, and its direction, by a search of directions."""
+    depth = lambda n: half_length(model, data, first, n) + half_length(model, data, second, -n)  # noqa: E731
+    for size in (1e-2, 1e-4, 1e-6):
+        tangents = np.linalg.svd(start[None])[2][1:]
+        turned = lambda x, a=start, t=tangents: (a + x @ t) / np.linalg.norm(a + x @ t)  # noqa: E731
+        corners = np.array([[0.0, 0.0], [size, 0.0], [0.0, size]])
+        options = {"initial_simplex": corners, "xatol": 1e-12, "fatol": 1e-18, "maxiter": 1000}
+        found = minimize(lambda x, turned=turned: depth(turned(x)), np.zeros(2), method="Nelder-Mead", options=options)
+        start = turned(found.x)
+    return depth(start), start
+
+
+def test_differences_of_cylinders_are_those_of_mujocos_penetration():
+    """Compares the depths of the pedestal in the hole with an independent minimum; MuJoCo's tolerance is 1e-6 m."""
+    pairs = Pairs("TwoArmPegInHole", n=1)
+    live, rng, errors = pairs.live[0], np.random.default_rng(0), []
+    model, data = live.sim.model._model, live.sim.data._data
+    for _ in range(60):
+        live.step(rng.uniform(*live.action_spec))
+        live.sim.forward()
+        pairs.copy()
+        found = pairs.env.batch.contacts(output=("geom", "dist", "normal"))
+        assert found.found[0] == data.ncon
+        for k in range(data.ncon):
+            geoms = found.geom[0, k]
+            if set(model.geom_type[geoms]) == {mujoco.mjtGeom.mjGEOM_CYLINDER, mujoco.mjtGeom.mjGEOM_BOX}:
+                depth, normal = least_penetration(model, data, *geoms, found.normal[0, k])
+                (same,) = [c for c in range(data.ncon) if set(data.contact.geom[c]) == set(geoms)]
+                theirs = data.contact.frame[same, :3] * np.sign(data.contact.frame[same, :3] @ normal)
+                errors.append((-found.dist[0, k] - depth, -data.contact.dist[same] - depth))
+                errors[-1] += tuple(np.linalg.norm(n - normal) for n in (found.normal[0, k], theirs))
+    ours, mujocos, normals, mujocos_normals = np.abs(errors).T
+    assert ours.max() < 1e-13 and normals.max() < 1e-6
+    assert 1e-8 < mujocos.max() < 2e-6 and 1e-5 < mujocos_normals.max() < 1e-2
 
 
 def test_rewards_that_are_not_shaped_need_no_contacts_of_fingers():
@@ -440,7 +490,7 @@ def test_images_of_cameras_are_observed():
         assert images[name].flags.c_contiguous and images[name].dtype == np.uint8
     depth = images["agentview_depth"]
     assert depth.shape == (2, 24, 32, 1) and depth.dtype == np.float32 and 0.0 <= depth.min() < depth.max() <= 1.0
-    model, distance = env.batch.model, env.batch.render(env.task.cameras[0]).depth[:, ::-1, :, None]
+    model, distance = env.batch.model.mj_model, env.batch.render(env.task.cameras[0]).depth[:, ::-1, :, None]
     far, near = model.vis.map.zfar * model.stat.extent, model.vis.map.znear * model.stat.extent
     # that of robosuite.utils.camera_utils.get_real_depth_map, whose module requires h5py
     np.testing.assert_allclose(near / (1.0 - depth.astype(float) * (1.0 - near / far)), distance, rtol=1e-3)

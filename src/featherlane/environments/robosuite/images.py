@@ -17,7 +17,7 @@ UPWARDS = {"opengl": True, "opencv": False}  # robosuite's macro: whether the fi
 def image_forms(model: Model) -> dict[str, ImageForm]:
     """Returns the forms of images, in the order of rows of the present setting of `robosuite.macros`."""
     upwards = UPWARDS[import_module("robosuite.macros").IMAGE_CONVENTION]  # 1.5, or LIBERO's 1.4
-    view, extent = model.vis.map, float(model.stat.extent)
+    view, extent = model.mj_model.vis.map, float(model.mj_model.stat.extent)
     near, far = float(view.znear) * extent, float(view.zfar) * extent
     return {
         "rgb": ImageForm("{}_image", partial(rows, upwards)),
