@@ -112,10 +112,7 @@ class RobosuiteTask(ControlledTask):
         self.success = np.zeros(worlds.nworld, bool)
         for pose in self.source.delayed:
             pose.prepare(worlds)
-        goal = self.source.goal
-        goal.touch = np.zeros((worlds.nworld, len(self.source.contacts.names)), bool)
-        goal.used = np.zeros(worlds.nworld, np.int64)
-        goal.prepare(worlds)
+        self.source.goal.prepare(worlds)
 
     def advance(self, worlds: Batch, nstep: int, ids: np.ndarray | None) -> None:
         contacts, rows = self.source.contacts, np.arange(worlds.nworld) if ids is None else ids
