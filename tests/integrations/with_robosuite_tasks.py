@@ -527,8 +527,6 @@ def test_images_are_like_those_of_robosuite():
         assert found[name][0].shape == expected[name].shape and found[name].dtype == expected[name].dtype
         apart = [np.abs(found[name][0].astype(float) - rows).mean() for rows in (expected[name], expected[name][::-1])]
         assert apart[0] < 0.2 * apart[1], name
-    depth = expected["agentview_depth"]  # of one of several samples of a pixel, which is not at its centre
-    assert np.median(np.abs(found["agentview_depth"][0] - depth)) < 0.5 * np.median(np.abs(np.diff(depth, axis=0)))
 
 
 @pytest.mark.parametrize(
