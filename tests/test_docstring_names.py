@@ -22,7 +22,7 @@ EXTERNAL = set(
     """.split()
 )
 # symbols of formulas; functions of MuJoCo in C that its Python module does not have
-SYMBOLS = {"tau_act", "tau_deact", "matrix_ij"}
+SYMBOLS = {"tau_act", "tau_deact", "matrix_ij", "agentview_image", "agentview_depth"}
 IN_C = re.compile(r"mj(d|c|cb)_\w+")
 
 

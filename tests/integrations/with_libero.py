@@ -3,6 +3,7 @@
 `test_other_mujoco.py` runs this file in a separate process.
 """
 
+import copy
 import json
 import pickle
 import re
@@ -399,10 +400,25 @@ def test_wrong_options_are_refused(tmp_path, capsys, options, message):
     assert code == 2 and re.search(message, error)
 
 
+def test_copies_continue_bitwise():
+    env = environments.TaskEnv(environments.tasks()["libero_10"](task_id=3), 2, nthread=1)
+    env.reset(seed=0)
+    actions = np.random.default_rng(0).uniform(-1, 1, (3, 2, 7))
+    env.step(actions[0])
+    others = [pickle.loads(pickle.dumps(env)), copy.deepcopy(env)]
+    for action in actions[1:]:
+        expected = env.step(action)
+        for other in others:
+            found = other.step(action)
+            np.testing.assert_array_equal(found[1], expected[1])
+            for name, values in expected[0].items():
+                np.testing.assert_array_equal(found[0][name], values, err_msg=name)
+
+
 def test_images_have_both_cameras():
     task = environments.tasks()["libero_goal"](task_id=7, image_size=16)
     env = environments.TaskEnv(task, 2)
     seen, _ = env.reset(seed=0)
     for camera in ("agentview", "robot0_eye_in_hand"):
-        image = seen[f"{camera}/rgb"]
+        image = seen[f"{camera}_image"]
         assert image.shape == (2, 16, 16, 3) and np.ptp(image) > 0

@@ -6,15 +6,23 @@
 from __future__ import annotations
 
 import copy
+import functools
 import logging
+import os
+import pickle
 from pathlib import Path
 from types import SimpleNamespace
 
+import cloudpickle
+import gymnasium
+import mujoco
 import numpy as np
 import pytest
 import robosuite
 from robosuite.controllers import load_composite_controller_config
+from robosuite.environments.manipulation.wipe import DEFAULT_WIPE_CONFIG
 from robosuite.models.grippers import GRIPPER_MAPPING
+from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 from featherlane.enums import FREE, SLIDE
@@ -161,6 +169,54 @@ def test_most_of_200_random_actions_agree(name):
     assert np.mean(same) > 0.9
 
 
+def half_length(model, data, geom, direction):
+    """Returns how far a cylinder, box or mesh reaches from the origin in a direction [m]: its support function."""
+    local, size = data.geom_xmat[geom].reshape(3, 3).T @ direction, model.geom_size[geom]
+    if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_CYLINDER:
+        reach = size[0] * np.hypot(local[0], local[1]) + size[1] * abs(local[2])
+    else:
+        assert model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_BOX
+        reach = np.abs(local) @ size
+    return reach + data.geom_xpos[geom] @ direction
+
+
+def least_penetration(model, data, first, second, start):
+    """Returns the least penetration of two geoms [m] near a direction, and its direction, by a search of directions."""
+    depth = lambda n: half_length(model, data, first, n) + half_length(model, data, second, -n)  # noqa: E731
+    for size in (1e-2, 1e-4, 1e-6):
+        tangents = np.linalg.svd(start[None])[2][1:]
+        turned = lambda x, a=start, t=tangents: (a + x @ t) / np.linalg.norm(a + x @ t)  # noqa: E731
+        corners = np.array([[0.0, 0.0], [size, 0.0], [0.0, size]])
+        options = {"initial_simplex": corners, "xatol": 1e-12, "fatol": 1e-18, "maxiter": 1000}
+        found = minimize(lambda x, turned=turned: depth(turned(x)), np.zeros(2), method="Nelder-Mead", options=options)
+        start = turned(found.x)
+    return depth(start), start
+
+
+def test_differences_of_cylinders_are_those_of_mujocos_penetration():
+    """Compares the depths of the pedestal in the hole with an independent minimum; MuJoCo's tolerance is 1e-6 m."""
+    pairs = Pairs("TwoArmPegInHole", n=1)
+    live, rng, errors = pairs.live[0], np.random.default_rng(0), []
+    model, data = live.sim.model._model, live.sim.data._data
+    for _ in range(60):
+        live.step(rng.uniform(*live.action_spec))
+        live.sim.forward()
+        pairs.copy()
+        found = pairs.env.batch.contacts(output=("geom", "dist", "normal"))
+        assert found.found[0] == data.ncon
+        for k in range(data.ncon):
+            geoms = found.geom[0, k]
+            if set(model.geom_type[geoms]) == {mujoco.mjtGeom.mjGEOM_CYLINDER, mujoco.mjtGeom.mjGEOM_BOX}:
+                depth, normal = least_penetration(model, data, *geoms, found.normal[0, k])
+                (same,) = [c for c in range(data.ncon) if set(data.contact.geom[c]) == set(geoms)]
+                theirs = data.contact.frame[same, :3] * np.sign(data.contact.frame[same, :3] @ normal)
+                errors.append((-found.dist[0, k] - depth, -data.contact.dist[same] - depth))
+                errors[-1] += tuple(np.linalg.norm(n - normal) for n in (found.normal[0, k], theirs))
+    ours, mujocos, normals, mujocos_normals = np.abs(errors).T
+    assert ours.max() < 1e-13 and normals.max() < 1e-6
+    assert 1e-8 < mujocos.max() < 2e-6 and 1e-5 < mujocos_normals.max() < 1e-2
+
+
 def test_rewards_that_are_not_shaped_need_no_contacts_of_fingers():
     pairs = compare("NutAssembly", reward_shaping=False)
     assert not pairs.env.task.source.contacts.names
@@ -203,7 +259,7 @@ def test_robots_with_meshes_or_two_arms():
     compare("Stack", robots="Jaco", steps=2)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "Wipe"])  # whose rewards depend on the last action
 def test_rewards_successes_and_observations_of_any_state_are_equal(name):
     pairs = Pairs(name, n=1, reward_shaping=name not in SPARSE)
     pairs.start()
@@ -259,6 +315,91 @@ def targets_of(live):
     return live.sim.data.xpos[[k for k in range(model.nbody) if model.body(k).name in ("peg1", "peg2")]]
 
 
+# ---- Wipe ------------------------------------------------------------------------------------------------------------
+def pairs_of_wipe(**config):
+    return Pairs("Wipe", reward_shaping=True, options={"task_config": DEFAULT_WIPE_CONFIG | config})
+
+
+def wiping(live, rng):
+    """Returns an action that moves the tool to the nearest marker, and presses it on the table."""
+    markers, action = live.model.mujoco_arena.markers, rng.uniform(-0.1, 0.1, 6)
+    left = [live.sim.model.body_name2id(marker.root_body) for marker in markers if marker not in live.wiped_markers]
+    if left:
+        offsets = live.sim.data.body_xpos[left] - live._get_eef_xpos("right")
+        nearest = offsets[np.argmin(np.linalg.norm(offsets, axis=1))]
+        action[:3] += [15.0, 15.0, 12.0] * nearest - [0.0, 0.0, 0.25]
+    return np.clip(action, -1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"num_markers": 12, "line_width": 0.08, "ee_accel_penalty": 0.3},
+        {"num_markers": 6, "use_condensed_obj_obs": False, "pressure_threshold_max": 5.0, "two_clusters": True},
+    ],
+)
+def test_markers_are_wiped(config):
+    """Compares 200 actions, or those before the end of an episode."""
+    pairs, rng = pairs_of_wipe(**config), np.random.default_rng(0)
+    same_observations(*pairs.start())
+    goal, task, batch = pairs.env.task.source.goal, pairs.env.task, pairs.env.batch
+    for _ in range(200):
+        found, rewards, success, results = pairs.step(np.array([wiping(live, rng) for live in pairs.live]))
+        ended = task.terminated(batch)
+        for w, live in enumerate(pairs.live):
+            np.testing.assert_allclose(batch.qpos[w], live.sim.data.qpos, rtol=0, atol=SAME)
+            assert rewards[w] == pytest.approx(results[w][1], rel=SAME, abs=SAME)
+            assert (success[w], ended[w]) == (live._check_success(), live._check_terminated())
+            wiped = [marker in live.wiped_markers for marker in live.model.mujoco_arena.markers]
+            np.testing.assert_array_equal(goal.wiped[w], wiped)
+            assert batch.ncon[w] == live.sim.data.ncon
+        same_observations(found, [result[0] for result in results], 1e4 * SAME)
+        if ended.any():
+            break
+        pairs.copy()
+    assert success.any() and goal.places[0, goal.dirt[0], 2] == -0.02 * goal.wiped[0, 0]
+    pairs.env.step(np.zeros((N, 6)))  # resets the worlds whose episodes ended
+    assert not goal.wiped[ended].any() and (goal.places[ended][:, goal.dirt] == 0.0).all()
+
+
+@pytest.mark.parametrize("unsafe", ["limit", "collision"])
+def test_an_unsafe_arm_ends_the_episode(unsafe):
+    pairs = pairs_of_wipe()
+    task, batch, goal = pairs.env.task, pairs.env.batch, pairs.env.task.source.goal
+    for live in pairs.live:
+        live.sim.data.qpos[5 if unsafe == "limit" else 1] = 3.7 if unsafe == "limit" else 1.6
+        live.sim.forward()
+    pairs.copy()
+    batch.forward()
+    goal.touch[:] = task.source.contacts.of(batch, None)
+    goal.after(batch, np.arange(N))
+    rewards = task.reward(batch, None, None)
+    for w, live in enumerate(pairs.live):
+        assert rewards[w] == pytest.approx(live.reward(None)) and rewards[w] < 0.0
+        assert task.terminated(batch)[w] == live._check_terminated() == True  # noqa: E712
+        assert goal.touch[w, goal.collision] == (unsafe == "collision")
+
+
+def test_early_terminations_and_messages_of_wipe_are_options():
+    assert pairs_of_wipe(early_terminations=False).env.task.terminated(None) is None
+    with pytest.raises(ModelError, match="Wipe: got get_info=True in task_config, allowed is False"):
+        pairs_of_wipe(get_info=True)
+
+
+def test_resets_are_those_of_robosuite():
+    """The places of markers follow from the seed, so that their distribution is robosuite's."""
+    env = made("Wipe")
+    live = robosuite.make("Wipe", robots="Panda", seed=0, **ours.source.FIXED)
+    live.reset()
+    starts = env.task.source.starts
+    for k in range(4):
+        live.reset()
+        np.testing.assert_array_equal(starts["body_pos"][k], live.sim.model.body_pos)
+        np.testing.assert_array_equal(starts["qpos"][k], live.sim.data.qpos)
+    dirt = starts["body_pos"][:, env.task.source.goal.markers]
+    assert len(np.unique(dirt[:, 0], axis=0)) == 4
+
+
 # ---- environments ----------------------------------------------------------------------------------------------------
 def made(name="Lift", n=3, **settings):
     return make_vec(f"robosuite.{name}", n, pool=4, nthread=1, **settings)
@@ -308,13 +449,84 @@ def test_a_checkpoint_continues_bitwise():
         np.testing.assert_array_equal(found[0]["object-state"], expected[0]["object-state"])
 
 
+@pytest.mark.parametrize("copied", [pickle, cloudpickle, copy.deepcopy], ids=["pickle", "cloudpickle", "deepcopy"])
+def test_copies_continue_bitwise(copied):
+    env = made("Wipe", 2)
+    env.reset(seed=0)
+    actions = np.random.default_rng(0).uniform(-1, 1, (4, 2, 6))
+    env.step(actions[0])
+    other = copied(env) if callable(copied) else copied.loads(copied.dumps(env))
+    for action in actions[1:]:
+        found, expected = other.step(action), env.step(action)
+        np.testing.assert_array_equal(found[1], expected[1])
+        for name, values in expected[0].items():
+            np.testing.assert_array_equal(found[0][name], values, err_msg=name)
+    other.reset(seed=1)
+    assert (env.batch.qpos != other.batch.qpos).any()  # they share nothing
+
+
+def test_gymnasium_runs_environments_in_processes():
+    make = functools.partial(gymnasium.make, "featherlane.environments:featherlane/robosuite.Lift", pool=2)
+    envs = gymnasium.vector.AsyncVectorEnv([make, make], context="spawn")
+    first = envs.reset(seed=[0, 0])[0]
+    second, rewards, *_ = envs.step(np.zeros((2, 7), np.float32))
+    envs.close()
+    for name, values in (first | second).items():
+        np.testing.assert_array_equal(values[0], values[1], err_msg=name)
+    assert rewards.shape == (2,) and (first["robot0_joint_vel"] != second["robot0_joint_vel"]).any()
+
+
+CAMERAS = {"camera_names": ["agentview", "robot0_eye_in_hand"], "camera_heights": [24, 48], "camera_widths": 32}
+
+
 def test_images_of_cameras_are_observed():
-    env = made(n=2, camera_names=["agentview", "robot0_eye_in_hand"], camera_heights=24, camera_widths=32)
+    env = made(n=2, **CAMERAS, camera_depths=[True, False])
     images = env.reset(seed=0)[0]
-    for name in ("agentview/rgb", "robot0_eye_in_hand/rgb"):
-        assert images[name].shape == (2, 24, 32, 3) and images[name].std() > 5
+    assert [name for name in images if name.endswith(("_image", "_depth", "/rgb"))] == [
+        "agentview_image", "agentview_depth", "robot0_eye_in_hand_image",
+    ]  # fmt: skip
+    for name, height in (("agentview_image", 24), ("robot0_eye_in_hand_image", 48)):
+        assert images[name].shape == (2, height, 32, 3) and images[name].std() > 5
+        assert images[name].flags.c_contiguous and images[name].dtype == np.uint8
+    depth = images["agentview_depth"]
+    assert depth.shape == (2, 24, 32, 1) and depth.dtype == np.float32 and 0.0 <= depth.min() < depth.max() <= 1.0
+    model, distance = env.batch.model.mj_model, env.batch.render(env.task.cameras[0]).depth[:, ::-1, :, None]
+    far, near = model.vis.map.zfar * model.stat.extent, model.vis.map.znear * model.stat.extent
+    # that of robosuite.utils.camera_utils.get_real_depth_map, whose module requires h5py
+    np.testing.assert_allclose(near / (1.0 - depth.astype(float) * (1.0 - near / far)), distance, rtol=1e-3)
     with pytest.raises(UnknownNameError, match="nowhere"):
         made(camera_names="nowhere")
+    with pytest.raises(ModelError, match="camera_heights: got 2 values, allowed are one or 1"):
+        made(camera_names="agentview", camera_heights=[24, 48])
+
+
+@pytest.mark.parametrize("convention", ["opengl", "opencv"])
+def test_rows_of_images_follow_robosuites_convention(convention, monkeypatch):
+    expected = made(n=1, **CAMERAS).reset(seed=0)[0]["agentview_image"][:, ::-1]
+    monkeypatch.setattr("robosuite.macros.IMAGE_CONVENTION", convention)
+    found = made(n=1, **CAMERAS).reset(seed=0)[0]["agentview_image"]
+    np.testing.assert_array_equal(found, expected if convention == "opencv" else expected[:, ::-1])
+
+
+@pytest.mark.skipif(os.environ.get("MUJOCO_GL") != "egl", reason="needs MUJOCO_GL=egl")
+def test_images_are_like_those_of_robosuite():
+    """robosuite's other renderer has other lights and edges; a wrong order of rows differs five times as much."""
+    live = robosuite.make(
+        "Lift", robots="Panda", seed=0, hard_reset=False, ignore_done=True, has_renderer=False, camera_depths=True,
+        **CAMERAS,
+    )  # fmt: skip
+    env = made(n=1, **CAMERAS, camera_depths=True)
+    env.reset(seed=0)
+    batch = env.batch
+    expected = live.reset()
+    batch.qpos[0] = live.sim.data.qpos
+    for name, rows in env.task.edited.items():
+        rows[0] = getattr(live.sim.model._model, name).reshape(rows[0].shape)
+    found = env._observations.observe()
+    for name in ("agentview_image", "robot0_eye_in_hand_image", "agentview_depth", "robot0_eye_in_hand_depth"):
+        assert found[name][0].shape == expected[name].shape and found[name].dtype == expected[name].dtype
+        apart = [np.abs(found[name][0].astype(float) - rows).mean() for rows in (expected[name], expected[name][::-1])]
+        assert apart[0] < 0.2 * apart[1], name
 
 
 @pytest.mark.parametrize(

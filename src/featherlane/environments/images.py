@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -11,25 +13,38 @@ from featherlane import Camera
 from featherlane.errors import ModelError
 
 
+class ImageForm(NamedTuple):
+    """How images of an output are observed, if the library that a task comes from does it otherwise.
+
+    Attributes:
+        name: of the observation, with a place for the camera: "{}_image".
+        function: function of the images (n, height, width, ...).
+    """
+
+    name: str
+    function: Callable[[np.ndarray], np.ndarray]
+
+
 class ObservedImages:
     """Computes the images that a task observes, by name: "camera/output".
 
     Args:
         batch: the worlds, a `Batch` or a `MixedBatch`.
         cameras: the task's cameras.
+        forms: of outputs that are observed otherwise.
 
     Raises:
         ModelError: no `Camera`, or two images with one name.
         UnknownNameError: a camera that a model lacks.
     """
 
-    def __init__(self, batch: Any, cameras: Any):
-        self.batch, self.cameras, names = batch, _checked(cameras), list[str]()
+    def __init__(self, batch: Any, cameras: Any, forms: Mapping[str, ImageForm] = MappingProxyType({})):
+        self.batch, self.cameras, self.forms, names = batch, _checked(cameras), dict(forms), list[str]()
         for camera in self.cameras:
             for model in batch.models:
                 if isinstance(camera.camera, int | str):
                     model.camera(camera.camera)  # raises an error for an unknown name
-            names += [f"{camera.label}/{output}" for output in camera.names]
+            names += [self._name(camera, output) for output in camera.names]
         if len(set(names)) < len(names):
             raise ModelError(f"cameras: got the images {', '.join(names)}, allowed is one of each camera and output")
 
@@ -47,15 +62,25 @@ class ObservedImages:
             for output in camera.names:
                 low, high, dtype = bounds[output]
                 shape = (*camera.size, *((3,) if output in ("normal", "rgb") else ()))
-                spaces[f"{camera.label}/{output}"] = gym.spaces.Box(low, high, shape, dtype)
+                shape = self._form(output, np.zeros((1, *shape))).shape[1:]
+                spaces[self._name(camera, output)] = gym.spaces.Box(low, high, shape, dtype)
         return spaces
+
+    def _name(self, camera: Camera, output: str) -> str:
+        form = self.forms.get(output)
+        return f"{camera.label}/{output}" if form is None else form.name.format(camera.label)
+
+    def _form(self, output: str, images: np.ndarray) -> np.ndarray:
+        form = self.forms.get(output)
+        return images if form is None else form.function(images)
 
     def of(self, ids: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Returns the images of the worlds `ids` in their present states; None for all."""
         found = {}
         for camera in self.cameras:
             images = self.batch.render(camera, ids=ids)
-            found |= {f"{camera.label}/{output}": getattr(images, output) for output in camera.names}
+            for output in camera.names:
+                found[self._name(camera, output)] = self._form(output, getattr(images, output))
         return found
 
 

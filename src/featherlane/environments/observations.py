@@ -42,7 +42,7 @@ class Observations:
 
     def __init__(self, task: Task, batch: Any, random: RandomStreams, copy: bool):
         self.task, self.batch, self.random = task, batch, random
-        images = ObservedImages(batch, task.cameras)
+        images = ObservedImages(batch, task.cameras, task._image_forms)
         self.images = images if images.cameras else None
         values = task.observation(batch)
         check_names(values)

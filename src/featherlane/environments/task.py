@@ -14,6 +14,7 @@ import numpy as np
 
 from featherlane import Batch, Camera, Controller, MixedBatch, Model, load
 from featherlane.environments.compiled import sensordata_slice, with_kernels
+from featherlane.environments.images import ImageForm
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.errors import MissingMethodError, ModelError
 from featherlane.lanes import Kernel
@@ -73,6 +74,7 @@ class Task:
     control: Controller | Kernel | None = None
     dt: float
     kernel_rows: Mapping[str, slice] = {}
+    _image_forms: Mapping[str, ImageForm] = {}  # of outputs of cameras; others are observed as "camera/output"
     _ignored_warning: str = ""  # pattern of warnings about a file that users cannot change
 
     def prepare(self, worlds: Batch) -> None:

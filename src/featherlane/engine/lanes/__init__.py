@@ -15,7 +15,7 @@ Modules:
 
 from featherlane.engine.lanes.choice import dispatch
 from featherlane.engine.lanes.derivative import derivative_rule, jvp
-from featherlane.engine.lanes.kernel import Kernel, Stage, kernel, stage
+from featherlane.engine.lanes.kernel import Kernel, Stage, kernel, kernel_factory, stage
 from featherlane.engine.lanes.layout import Field, Layout
 from featherlane.engine.lanes.mathematics import acos, asin, atan2, exp, log, pow_, sincos
 from featherlane.engine.lanes.record import Record, aligned, allocate
@@ -69,6 +69,7 @@ __all__ = [  # noqa: RUF022  in groups
     "Stage",
     "dispatch",
     "kernel",
+    "kernel_factory",
     "stage",
     # records and layouts
     "Field",

@@ -37,9 +37,11 @@ class Kernel:
 
     Attributes:
         rule: its derivative rule (derivative.py); None: its code is differentiated.
+        origin: the `kernel_factory` that returned it, and its arguments; None: the kernel is a name of its module.
     """
 
     rule: Kernel | None = None
+    origin: tuple[Callable[..., Kernel], tuple[Any, ...]] | None = None
 
     def __init__(self, function):
         if not isinstance(function, types.FunctionType):
@@ -56,7 +58,7 @@ class Kernel:
         return self.function(*args, **keywords)
 
     def __reduce__(self):
-        return self.function.__qualname__  # by name, as Python pickles functions
+        return self.origin or self.function.__qualname__  # by name, as Python pickles functions
 
     def __repr__(self):
         return f"<{type(self).__name__.lower()} {self.function.__module__}.{self.function.__qualname__}>"
@@ -189,6 +191,22 @@ def _one_world(argument):
 def kernel(function: Callable[..., Any]) -> Kernel:
     """Decorates a function over values, which is inlined at its calls."""
     return Kernel(function)
+
+
+def kernel_factory(make: Callable[..., Kernel]) -> Callable[..., Kernel]:
+    """Decorates a function of hashable arguments that returns a kernel: equal arguments return the same kernel.
+
+    A pickle of the kernel holds the name of the function, and the arguments.
+    """
+
+    @functools.cache
+    @functools.wraps(make)
+    def made(*arguments: Any) -> Kernel:
+        found = make(*arguments)
+        found.origin = made, arguments
+        return found
+
+    return made
 
 
 @overload

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,9 +117,9 @@ def all_joints(scene: Scene, columns: np.ndarray, limit: Limit) -> np.ndarray:
     return np.all(limit.holds(scene.qpos[:, columns]), axis=1)
 
 
-def lifted(scene: Scene, place: Callable[[Scene], np.ndarray]) -> np.ndarray:
-    """Returns where an object or site is at least 1 m high, (n,) bool."""
-    return place(scene)[:, 2] >= LIFTED
+def lifted(scene: Scene, field: str, at: int) -> np.ndarray:
+    """Returns where a body ("xpos") or a site ("site_xpos") is at least 1 m high, (n,) bool."""
+    return getattr(scene, field)[:, at, 2] >= LIFTED
 
 
 # ---- predicates of a live environment --------------------------------------------------------------------------------
@@ -132,24 +133,22 @@ class Reader:
         body = self.body(upper)
         if lower not in self.env.object_sites_dict:
             low, pair = self.body(lower), self.pair(lower, upper)
-            return lambda scene: stacked(scene, body, low, pair)
+            return partial(stacked, upper=body, lower=low, pair=pair)
         site, size = self.site(lower)
         carrier = self.env.object_sites_dict[lower].parent_name
         pair = None if carrier is None else self.pair(carrier, upper)
-        return lambda scene: on_site(scene, body, site, size, pair)
+        return partial(on_site, body=body, site=site, size=size, pair=pair)
 
     def inside(self, content: str, box: str) -> Predicate:
         if box not in self.env.object_sites_dict:
             raise ModelError(f"goal: got (in {content} {box}), allowed is a site as the second object")
         body, (site, size) = self.body(content), self.site(box)
-        return lambda scene: in_site(scene, body, site, size)
+        return partial(in_site, body=body, site=site, size=size)
 
     def up(self, name: str) -> Predicate:
         if name in self.env.object_sites_dict:
-            site = self.site(name)[0]
-            return lambda scene: lifted(scene, lambda s: s.site_xpos[:, site])
-        body = self.body(name)
-        return lambda scene: lifted(scene, lambda s: s.xpos[:, body])
+            return partial(lifted, field="site_xpos", at=self.site(name)[0])
+        return partial(lifted, field="xpos", at=self.body(name))
 
     def joints(self, name: str, condition: str, holds: Callable[..., np.ndarray]) -> Predicate:
         """Returns a predicate of the joints of an object or of the part that carries a site.
@@ -164,7 +163,7 @@ class Reader:
         limit = limit_of(owner, condition, of)
         names = sites[name].joints if name in sites else owner.joints
         columns = np.array([self.model.get_joint_qpos_addr(joint) for joint in names], int)
-        return lambda scene: holds(scene, columns, limit)
+        return partial(holds, columns=columns, limit=limit)
 
     def object(self, name: str) -> Any:
         found = self.env.get_object(name)

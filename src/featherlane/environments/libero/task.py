@@ -15,6 +15,7 @@ from featherlane.environments.libero.predicates import Scene, goal_of
 from featherlane.environments.libero.suite import live_environment, recorded_states, set_states, suite_tasks
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.robosuite import observations as seen_of
+from featherlane.environments.robosuite.images import image_forms
 from featherlane.environments.robosuite.observations import Observable, Seen, matrices, quaternions
 from featherlane.environments.robosuite.task import ControlledTask
 from featherlane.extension import private, required, whole_argument
@@ -37,7 +38,8 @@ class LiberoTask(ControlledTask):
     Attributes:
         task_id: number of the task in its suite, from 0 to 9.
         horizon: actions after which an episode is truncated.
-        image_size: width and height of the observed images of `agentview` and of the wrist camera [pixels]; 0: none.
+        image_size: width and height of the observed images [pixels], "agentview_image" and
+            "robot0_eye_in_hand_image"; 0: none.
         seed: seed of LIBERO's poses of fixtures.
         instruction: the task in words.
         success: (n,) bool: the goal is reached.
@@ -72,6 +74,7 @@ class LiberoTask(ControlledTask):
         if size:
             images = {"width": size, "height": size, "output": ("rgb",), "geomgroup": VISUAL}
             self.cameras = tuple(Camera(name, **images) for name in CAMERAS)
+            self._image_forms = image_forms(self.model)
         wrapper.close()
 
     def prepare(self, worlds: Batch) -> None:

@@ -91,6 +91,12 @@ class PickPlaceCan(RobosuiteTask):
     name = "robosuite.PickPlaceCan"
 
 
+class Wipe(RobosuiteTask):
+    """Wipes markers of dirt off a table."""
+
+    name = "robosuite.Wipe"
+
+
 class ToolHang(RobosuiteTask):
     """Assembles a frame, and hangs a tool on it."""
 
@@ -135,6 +141,7 @@ TASKS = (
     PickPlaceBread,
     PickPlaceCereal,
     PickPlaceCan,
+    Wipe,
     ToolHang,
     TwoArmLift,
     TwoArmPegInHole,

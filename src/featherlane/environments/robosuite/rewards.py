@@ -72,6 +72,7 @@ class Goal(ABC):
         if env.env_configuration == "single-robot":
             self.grippers = [[env.robots[0].eef_site_id[arm]] for arm in ("right", "left")]
         self.read(env, contacts)
+        self.pairs = len(contacts.names)
 
     @abstractmethod
     def read(self, env: Any, contacts: Contacts) -> None:
@@ -91,6 +92,28 @@ class Goal(ABC):
     @abstractmethod
     def __call__(self, worlds: Any, touch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the rewards before scaling, (n,), and the successes, (n,) bool."""
+
+    # of tasks that remember something
+    def prepare(self, worlds: Any) -> None:
+        """Allocates what the goal remembers, and what the task sets."""
+        self.touch = np.zeros((worlds.nworld, self.pairs), bool)
+        self.used = np.zeros(worlds.nworld, np.int64)
+
+    def start(self, worlds: Any, ids: np.ndarray) -> None:  # noqa: B027  most tasks need none
+        """Clears what it remembers of worlds that are reset, before their derived fields are computed."""
+
+    def started(self, worlds: Any, ids: np.ndarray) -> None:  # noqa: B027  most tasks need none
+        """Runs after the derived fields of reset worlds were computed."""
+
+    def before(self, worlds: Any, ids: np.ndarray) -> None:  # noqa: B027  most tasks need none
+        """Runs in the worlds of an action before its first time step."""
+
+    def after(self, worlds: Any, ids: np.ndarray) -> None:  # noqa: B027  most tasks need none
+        """Runs in the worlds of an action after its last time step, before the rewards."""
+
+    def ended(self, worlds: Any) -> np.ndarray | None:
+        """Returns which episodes end before the horizon, (n,) bool; None: none."""
+        return None
 
 
 class Lift(Goal):

@@ -16,6 +16,7 @@ from featherlane import Batch, Model, controllers, load
 from featherlane.environments.robosuite.contacts import Contacts
 from featherlane.environments.robosuite.observations import Delayed, Observable, of_robot
 from featherlane.environments.robosuite.rewards import GOALS, Goal
+from featherlane.environments.robosuite.wipe import Wipe
 from featherlane.errors import ModelError, near
 from featherlane.extension import private, required, unsupported
 
@@ -31,7 +32,7 @@ FIXED = {  # options that a batch sets itself
 }
 REFUSED = (  # options without a counterpart
     "render_camera", "render_collision_mesh", "render_visual_mesh", "render_gpu_device_id", "renderer",
-    "renderer_config", "lite_physics", "camera_depths", "camera_segmentations",
+    "renderer_config", "lite_physics", "camera_segmentations",
 )  # fmt: skip
 VISUAL = ("mesh_", "tex_", "skin_", "hfield_", "mat_", "cam_", "light_", "key_", "vis_")  # prefixes of fields
 STATE = ("qpos", "qvel", "qacc_warmstart")
@@ -105,7 +106,7 @@ def read(task: str, settings: Mapping[str, Any], pool: int) -> Source:
     """
     env = opened(task, settings)
     contacts = Contacts()
-    goal = GOALS[task](env, contacts)
+    goal = (GOALS | {"Wipe": Wipe})[task](env, contacts)
     starts = sampled(env, contacts, pool)
     model = load(mujoco_model(env))
     contacts.prepare(model)
@@ -311,7 +312,7 @@ def observables(env: Any, goal: Goal, model: Model) -> tuple[list[Observed], dic
     Raises:
         ModelError: an observable that is not in the tables.
     """
-    known = goal.observables(env) if env.use_object_obs else {}
+    known = goal.observables(env)
     for robot in env.robots:
         known |= of_robot(robot, model)
     sensors = getattr(env, "nut_id_to_sensors", None) or getattr(env, "object_id_to_sensors", None) or {}

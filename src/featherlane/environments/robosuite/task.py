@@ -10,11 +10,12 @@ import numpy as np
 
 from featherlane import Batch, Camera, controllers
 from featherlane.environments.random_streams import RandomStreams
+from featherlane.environments.robosuite.images import VISUAL, image_forms
 from featherlane.environments.robosuite.source import STATE, Source, read
 from featherlane.environments.task import Task
+from featherlane.errors import ModelError
 from featherlane.extension import whole_argument
 
-VISUAL = (0, 1, 1, 0, 0, 0)  # groups of geoms in images: without those that only collide
 FIELDS = ("xpos", "xquat", "site_xpos", "site_xmat", "qacc")
 
 
@@ -48,8 +49,9 @@ class RobosuiteTask(ControlledTask):
         reward_scale: the largest reward; None: rewards are not scaled.
         control_freq: actions per second.
         horizon: actions after which an episode is truncated.
-        camera_names: names of cameras whose images are observed, as "agentview/rgb".
-        camera_heights, camera_widths: size of the images [pixels].
+        camera_names: names of cameras whose images are observed, as "agentview_image".
+        camera_heights, camera_widths: size of the images [pixels], numbers or one for each camera.
+        camera_depths: whether depth is observed, too, as "agentview_depth": for all cameras or for each.
         pool: number of initial states, which robosuite samples when the environment is made; each reset of a world
             chooses one by the world's random number generator.
         seed: seed of these initial states; None: fresh ones.
@@ -67,8 +69,9 @@ class RobosuiteTask(ControlledTask):
     control_freq: float = 20
     horizon: int = 1000
     camera_names: str | Sequence[str] = ()
-    camera_heights: int = 256
-    camera_widths: int = 256
+    camera_heights: int | Sequence[int] = 256
+    camera_widths: int | Sequence[int] = 256
+    camera_depths: bool | Sequence[bool] = False
     pool: int = 256
     seed: int | None = 0
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -89,9 +92,13 @@ class RobosuiteTask(ControlledTask):
         self.source: Source = read(self.name.removeprefix("robosuite."), settings, self.pool)
         self.model, self.frame_skip, self.max_episode_steps = self.source.model, self.source.frame_skip, self.horizon
         self.fields = (*FIELDS, *self.source.goal.fields)
-        height, width = self.camera_heights, self.camera_widths
-        names = [self.camera_names] if isinstance(self.camera_names, str) else self.camera_names
-        self.cameras = [Camera(name, height=height, width=width, output="rgb", geomgroup=VISUAL) for name in names]
+        names = [self.camera_names] if isinstance(self.camera_names, str) else list(self.camera_names)
+        given = [of_each(name, getattr(self, f"camera_{name}"), len(names)) for name in ("heights", "widths", "depths")]
+        self.cameras = [
+            Camera(name, height=height, width=width, output=("rgb", "depth")[: 1 + bool(deep)], geomgroup=VISUAL)
+            for name, height, width, deep in zip(names, *given, strict=True)
+        ]
+        self._image_forms = image_forms(self.model) if names else {}
 
     def prepare(self, worlds: Batch) -> None:
         made = {}
@@ -105,18 +112,21 @@ class RobosuiteTask(ControlledTask):
         self.success = np.zeros(worlds.nworld, bool)
         for pose in self.source.delayed:
             pose.prepare(worlds)
-        goal = self.source.goal
-        goal.touch = np.zeros((worlds.nworld, len(self.source.contacts.names)), bool)
-        goal.used = np.zeros(worlds.nworld, np.int64)
+        self.source.goal.prepare(worlds)
 
     def advance(self, worlds: Batch, nstep: int, ids: np.ndarray | None) -> None:
-        contacts = self.source.contacts
+        contacts, rows = self.source.contacts, np.arange(worlds.nworld) if ids is None else ids
+        self.source.goal.before(worlds, rows)
         if contacts.names:  # those of the state before the last time step
             if nstep > 1:
                 super().advance(worlds, nstep - 1, ids)
             self.source.goal.touch[slice(None) if ids is None else ids] = contacts.of(worlds, ids)
             nstep = 1
         super().advance(worlds, nstep, ids)
+        self.source.goal.after(worlds, rows)
+
+    def terminated(self, worlds: Batch) -> np.ndarray | None:
+        return self.source.goal.ended(worlds)
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> np.ndarray:
         reward, self.success = self.source.goal(worlds, self.source.goal.touch)
@@ -136,8 +146,10 @@ class RobosuiteTask(ControlledTask):
         goal.touch[ids], goal.used[ids] = starts["touch"][chosen], starts["used"][chosen]
         self.parts.reset(ids)
         self.success[ids] = False
+        goal.start(worlds, ids)
 
     def started(self, worlds: Batch, ids: np.ndarray) -> None:
+        self.source.goal.started(worlds, ids)
         for pose in self.source.delayed:
             pose.sample(worlds, ids, first=True)
 
@@ -162,6 +174,14 @@ class RobosuiteTask(ControlledTask):
             joined.setdefault(f"{modality}-state", []).append(slots[slot])
         seen |= {name: np.concatenate(rows, axis=1) for name, rows in joined.items()}
         return {name: {name: values} for name, values in seen.items()}
+
+
+def of_each(name: str, value: Any, count: int) -> list[Any]:
+    """Returns an option of each camera, which is given for all or for each."""
+    values = list(value) if isinstance(value, list | tuple) else [value] * count
+    if len(values) != count:
+        raise ModelError(f"camera_{name}: got {len(values)} values, allowed are one or {count}, one for each camera")
+    return values
 
 
 @dataclass(kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.engine.prelude import *
-from featherlane.engine.lanes import Kernel, Layout
+from featherlane.engine.lanes import Kernel, Layout, kernel_factory
 from featherlane.engine.model.names import object_names
 from featherlane.errors import ModelError
 from featherlane.tools.controllers.actions import Part
@@ -24,7 +23,7 @@ def _nothing(m, d, p):
     """Is the kernel of a part that does not exist."""
 
 
-@functools.cache
+@kernel_factory
 def joined(*parts: Kernel) -> Kernel:
     """Returns a kernel that calls those of the parts, each with its record."""
     n = len(parts)
@@ -66,7 +65,6 @@ class Composite(Part):
             uses their arrays: a goal or gain that is written to a part applies.
 
     Attributes:
-        parts: the controllers.
         columns: the columns of an action that each part reads, by name.
         action_width: number of columns.
 
@@ -75,7 +73,7 @@ class Composite(Part):
             parts that set the same control.
     """
 
-    parts: Mapping[str, Part]
+    _parts: dict[str, Part]
     columns: Mapping[str, slice]
 
     def __init__(self, parts: Mapping[str, Part]):
@@ -88,20 +86,25 @@ class Composite(Part):
         columns = {name: slice(a, b) for name, a, b in zip(parts, ends[:-1], ends[1:], strict=True)}
         function, batch = joined(*(part.function for part in given)), given[0].batch
         self.__dict__.update(function=function, layout=Layout("Numbers", fields), rows=rows, action_width=ends[-1])
-        self.__dict__.update(batch=batch, nworld=batch.nworld, parts=MappingProxyType(dict(parts)), columns=columns)
+        self.__dict__.update(batch=batch, nworld=batch.nworld, _parts=dict(parts), columns=columns)
+
+    @property
+    def parts(self) -> Mapping[str, Part]:
+        """The controllers by name."""
+        return MappingProxyType(self._parts)
 
     @property
     def action_limits(self) -> tuple[np.ndarray, np.ndarray]:
         """The least and the greatest action, (action_width,) each; infinite for absolute goals."""
-        ends = [part.action_limits for part in self.parts.values()]
+        ends = [part.action_limits for part in self._parts.values()]
         return np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends])
 
     def _read(self, values: np.ndarray, desired: bool) -> None:
-        for name, part in self.parts.items():
+        for name, part in self._parts.items():
             part._read(values[:, self.columns[name]], desired)
 
     def _reset(self, ids: np.ndarray) -> None:
-        for part in self.parts.values():
+        for part in self._parts.values():
             part._reset(ids)
 
 

@@ -9,7 +9,6 @@ Source: the grippers of robosuite 1.5 and 1.4.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.engine.prelude import *
-from featherlane.engine.lanes import Kernel
+from featherlane.engine.lanes import Kernel, kernel_factory
 from featherlane.engine.model.arguments import bounded, instance, whole_argument
 from featherlane.engine.model.assignment import broadcast_reals, flag
 from featherlane.engine.model.model import Model
@@ -27,7 +26,7 @@ from featherlane.tools.controllers.actions import Part
 from featherlane.tools.controllers.chain import several_actuators
 
 
-@functools.cache
+@kernel_factory
 def grip(actuators: tuple[int, ...], columns: tuple[int, ...], width: int) -> Kernel:
     """Returns the kernel of a gripper: the actuators, the column of an action for each, and the number of columns."""
     n = len(actuators)

@@ -11,7 +11,6 @@ Source: robosuite 1.5, JOINT_POSITION, JOINT_VELOCITY and JOINT_TORQUE; Astrom a
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.engine.prelude import *
-from featherlane.engine.lanes import Kernel
+from featherlane.engine.lanes import Kernel, kernel_factory
 from featherlane.engine.model.arguments import instance
 from featherlane.engine.model.assignment import flag
 from featherlane.engine.model.model import Model
@@ -31,7 +30,7 @@ STIFFNESS = 50.0  # [1/s^2], that of robosuite
 WINDOW = 5  # steps over which changes of the velocity error are averaged
 
 
-@functools.cache
+@kernel_factory
 def joint_position(chain: tuple[Dof, ...], compensated: bool, limited: bool) -> Kernel:
     """Returns the kernel of `JointPosition`; `limited`: whether goals have limits."""
     n = len(chain)
@@ -134,7 +133,7 @@ class JointPosition(Part):
         self.rows["change"][ids], self.rows["update"][ids] = 0.0, 1.0
 
 
-@functools.cache
+@kernel_factory
 def joint_velocity(chain: tuple[Dof, ...], compensated: bool) -> Kernel:
     """Returns the kernel of `JointVelocity`."""
     n, dofs = len(chain), tuple(c.dof for c in chain)
@@ -227,7 +226,7 @@ class JointVelocity(Part):
             self.rows[name][ids] = 0.0
 
 
-@functools.cache
+@kernel_factory
 def joint_torque(chain: tuple[Dof, ...], compensated: bool) -> Kernel:
     """Returns the kernel of `JointTorque`."""
     n = len(chain)

@@ -13,7 +13,6 @@ Deviation: directions of F in which the arm cannot move (singular poses) get no 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
@@ -22,7 +21,7 @@ import numpy as np
 
 from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.sparse.packed_factor import packed_factor, solve_packed, triangle_index
-from featherlane.engine.lanes import Kernel
+from featherlane.engine.lanes import Kernel, kernel_factory
 from featherlane.engine.model.arguments import instance
 from featherlane.engine.model.assignment import flag
 from featherlane.engine.model.model import Model
@@ -96,7 +95,7 @@ def _frame(model: Model, key: str | int) -> Frame:
     return Frame(site, body if model.body_weldid[body] else -1, int(model.body_rootid[body]))
 
 
-@functools.cache
+@kernel_factory
 def operational_space(
     place: Frame, origin: Frame, chain: tuple[Dof, ...], rows: int, decoupled: bool, limited: bool
 ) -> Kernel:
