@@ -245,7 +245,7 @@ def _batch(start: Data, outputs: Sequence[str]) -> dict[str, Any]:
     if names["store"][len(names["store"]) - len(last) :] != last:
         raise AssertionError("a forward pass stores other fields than the last ones of a step")
     tile = _section("tile.bin", workspace.record, workspace.sizes, members)
-    kept = {*names["load"], *names["store"], *state}
+    kept = {*batch.arrays.rows, *batch.arrays.bound}
     return {
         "width": width,
         "symbol": symbol(run_tiles, *TILE, False),

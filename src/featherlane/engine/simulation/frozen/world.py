@@ -113,8 +113,8 @@ class FrozenWorld:
         f = self._field(name)
         if f is not None:
             array = self._shown(f)
-            if not isinstance(array, np.ndarray):
-                return array
+            if not isinstance(array, np.ndarray) or array.flags.owndata:
+                return array  # a number, or a copy
             array.flags.writeable = bool(f.writable)
             return self.__dict__.setdefault(name, array)
         size = self._library.fl_size(self._handle, name.encode())
@@ -323,11 +323,11 @@ class FrozenBatch(FrozenWorld):
     @property
     def contact(self) -> np.recarray:
         """Raises an error, because a frozen batch has no contacts."""
-        raise UnknownAttributeError("a frozen batch has no contacts; thaw one world, and set its state")
+        raise ModelError("a frozen batch has no contacts; thaw one world, and set its state")
 
     def query(self, name: str, **inputs: Any) -> dict[str, np.ndarray]:
         """Raises an error, because a frozen batch has no queries."""
-        raise UnknownAttributeError("a frozen batch has no queries; thaw one world, and set its state")
+        raise ModelError("a frozen batch has no queries; thaw one world, and set its state")
 
     def reset(self, ids: ArrayLike | None = None) -> None:
         """Resets worlds to the state that the file has; their derived fields become zero.
