@@ -35,7 +35,11 @@ LOOP = """
 #include <string.h>
 #include <time.h>
 
-static int64_t now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000LL + t.tv_nsec; }
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
 
 void episode(void (*step)(void *, intptr_t), void *a, intptr_t b, double *ctrl, const double *given, int64_t nu,
              int64_t n, int64_t *times) {
@@ -128,8 +132,8 @@ def main() -> None:
     columns = ["model", *(f"{side} p{part} [us]" for part in PARTS for side in SIDES)]
     columns += [f"{SIDES[2]} / {side}" for side in SIDES[:2]]
     note = (
-        f"Each of the {asked.rounds} rounds has {EPISODES * EPISODE} steps of each side. p50 and p99 are percentiles of "
-        "the steps of a round, and the table has their medians over the rounds. The last two columns are ratios of the "
+        f"Each of the {asked.rounds} rounds has {EPISODES * EPISODE} steps of each side. p50 and p99 are percentiles "
+        "of the steps of a round, and the table has their medians over the rounds. The last two columns are ratios of the "
         "medians of a round: how many times as fast a frozen robot is from C. The brackets have the least and the "
         f"greatest of the rounds' ratios. The goals for the Panda are {GOALS[0]} and {GOALS[1]}."
     )

@@ -72,9 +72,8 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from importlib.metadata import version
 
-    from simulation.frozen.test_frozen import MODELS
-
     import featherlane as fl
+    from simulation.frozen.test_frozen import MODELS
 
     FOLDER.mkdir(exist_ok=True)
     for model in NAMES:

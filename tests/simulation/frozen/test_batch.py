@@ -6,13 +6,13 @@ import subprocess
 
 import numpy as np
 import pytest
-from simulation.frozen.test_frozen import ASLEEP, CONVEX_PAIR, LEG
 
 import featherlane as fl
 from featherlane.engine.lanes import link, processor
 from featherlane.engine.simulation.frozen.loader import SOURCE
 from featherlane.engine.simulation.frozen.queries import QUERIES
 from featherlane.errors import UnknownAttributeError
+from simulation.frozen.test_frozen import ASLEEP, CONVEX_PAIR, LEG
 
 pytestmark = [
     pytest.mark.ci,
@@ -68,7 +68,7 @@ def test_worlds_are_those_of_a_batch(name, tmp_path, rng):
 
 
 def test_a_world_of_a_batch_is_one_world(leg):
-    model, path, _ = leg
+    _, path, _ = leg
     batch, world = fl.thaw(path, nworld=3), fl.thaw(path)
     assert (batch.nworld, world.nworld) == (3, 1)
     batch.ctrl = [[0.1, 0.2], [0.3, -0.4], [0.5, 0.6]]
@@ -130,7 +130,7 @@ def test_what_a_frozen_batch_cannot_do_is_refused_by_name(leg, tmp_path):
         with pytest.raises(UnknownAttributeError, match=f"a frozen batch cannot do '{name}', allowed are step"):
             getattr(batch, name)
     for call in (lambda: batch.contact, lambda: batch.query("energy")):
-        with pytest.raises(fl.ModelError, match="a frozen batch has no .*; thaw one world"):
+        with pytest.raises(fl.ModelError, match=r"a frozen batch has no .*; thaw one world"):
             call()
     with pytest.raises(UnknownAttributeError, match="sensordata of a frozen batch is computed"):
         batch.sensordata = 0.0

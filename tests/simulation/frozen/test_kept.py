@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from simulation.frozen.kept import emulator, index, unpacked
-from simulation.frozen.test_frozen import MODELS
 
 import featherlane as fl
 from featherlane.engine.lanes import link, processor
 from featherlane.engine.simulation.frozen.loader import SOURCE
+from simulation.frozen.kept import emulator, index, unpacked
+from simulation.frozen.test_frozen import MODELS
 
 HERE = Path(__file__).parent
 pytestmark = [
