@@ -130,11 +130,11 @@ def main() -> None:
     asked = parser.parse_args()
     rows = [row(name, asked.rounds) for name in ROBOTS]
     columns = ["model", *(f"{side} p{part} [us]" for part in PARTS for side in SIDES)]
-    columns += [f"{SIDES[2]} / {side}" for side in SIDES[:2]]
+    columns += [f"speed over {side}" for side in SIDES[:2]]
     note = (
         f"Each of the {asked.rounds} rounds has {EPISODES * EPISODE} steps of each side. p50 and p99 are percentiles "
-        "of the steps of a round, and the table has their medians over the rounds. The last two columns are ratios of the "
-        "medians of a round: how many times as fast a frozen robot is from C. The brackets have the least and the "
+        "of the steps of a round, and the table has their medians over the rounds. The last two columns are ratios of "
+        "the medians of a round: how many times as fast a frozen robot is from C. The brackets have the least and the "
         f"greatest of the rounds' ratios. The goals for the Panda are {GOALS[0]} and {GOALS[1]}."
     )
     publish("frozen", f"{markdown(columns, rows)}\n\n{note}\n\n{origin()}", asked.write)

@@ -324,6 +324,8 @@ static int64_t nbytes(const field *f) { return f->rows * f->lanes * (f->info.typ
 
 static void *values(const record *r, const field *f) { return r->memory + f->offset * r->worlds; }
 
+static int64_t address(const void *at) { return (int64_t)(intptr_t)at; }
+
 static int64_t image_line(const record *r, int64_t k) {
     int64_t line;
     memcpy(&line, r->image.at + 8 + 8 * k, 8);
@@ -376,7 +378,7 @@ static void allocate(opening *o, record *r) {
     r->table = allocated(o, FAULT_WORDS + 2 * r->count, sizeof *r->table);
     for (int k = 0; k < r->count; k++) {
         const field *f = r->fields + k;
-        r->table[FAULT_WORDS + 2 * k] = f->rows ? (int64_t)(intptr_t)values(r, f) : f->value;
+        r->table[FAULT_WORDS + 2 * k] = f->rows ? address(values(r, f)) : f->value;
         r->table[FAULT_WORDS + 2 * k + 1] = f->rows;
     }
 }
@@ -506,6 +508,7 @@ static void read_batch(opening *o, int batch) {
     int64_t count = nload + w->stores, nlane = w->ntile * width;
     int64_t *order = w->columns = allocated(o, nlane + 5 * count + w->nworld * pairs + LINE, sizeof *order);
     int64_t *row = order + nlane, *size = row + count, *stride = size + count, *tile = stride + count;
+    int64_t *zeros = tile + count;
     for (int64_t i = 0; i < nlane; i++) order[i] = i < w->nworld ? i : w->nworld - 1;
     for (int list = 0; list < 2; list++)
         for (int n = names[list] + 1; n < w->nodes[names[list]].next; n = w->nodes[n].next, k++) {
@@ -513,27 +516,18 @@ static void read_batch(opening *o, int batch) {
             const field *f = required(o, &w->rows, w->nodes[n].text, FL_FLOAT64);
             const field *t = required(o, &w->data, w->nodes[n].text, FL_FLOAT64);
             require(o, t->lanes == width && f->info.count <= t->rows, "a transfer does not fit into the tile");
-            row[k] = (int64_t)(intptr_t)values(&w->rows, f), tile[k] = (int64_t)(intptr_t)values(&w->data, t);
+            row[k] = address(values(&w->rows, f)), tile[k] = address(values(&w->data, t));
             size[k] = f->info.count, stride[k] = f->rows;
         }
     w->transfers = allocated(o, FAULT_WORDS + 2 * w->nodes[table].length, sizeof *w->transfers);
     struct {
         const char *name;
         int64_t word;
-    } words[] = {{"nworld", w->nworld},
-                 {"nlane", nlane},
-                 {"nthread", 1},
-                 {"ntransfer", count},
-                 {"nload", nload},
-                 {"recall_row", pairs ? (int64_t)(intptr_t)(tile + 2 * count) : 0},
-                 {"recall_stride", 8 * pairs},
-                 {"order", (int64_t)(intptr_t)order},
-                 {"row", (int64_t)(intptr_t)row},
-                 {"count", (int64_t)(intptr_t)size},
-                 {"stride", (int64_t)(intptr_t)stride},
-                 {"tile_address", (int64_t)(intptr_t)tile},
-                 {"step", (int64_t)(intptr_t)(tile + count)}, /* zeros */
-                 {"wide", (int64_t)(intptr_t)(tile + count)}};
+    } words[] = {{"nworld", w->nworld}, {"nlane", nlane}, {"nthread", 1}, {"ntransfer", count}, {"nload", nload},
+                 {"order", address(order)}, {"row", address(row)}, {"count", address(size)},
+                 {"stride", address(stride)}, {"tile_address", address(tile)}, {"step", address(zeros)},
+                 {"wide", address(zeros)}, {"recall_row", pairs ? address(zeros + count) : 0},
+                 {"recall_stride", 8 * pairs}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) set(o, table, words[i].name, words[i].word);
     w->nstep_at = set(o, table, "nstep", 0);
     w->nunread_at = set(o, table, "nunread", 0);
@@ -820,9 +814,9 @@ static const void *column(const fl_world *w, int c) { return values(&w->data, w-
 
 /* Returns the slot of a contact, or -1; *before: the number of contacts up to it. */
 static int64_t slot_of(const fl_world *w, int number, int *before) {
-    const double *present = column(w, PRESENT);
     *before = 0;
     if (w->nworld) return -1;
+    const double *present = column(w, PRESENT);
     for (int64_t k = 0; k < *(const int32_t *)column(w, COUNT) && k < w->contacts[PRESENT]->rows; k++)
         if (present[k] != 0.0 && (*before)++ == number) return k;
     return -1;

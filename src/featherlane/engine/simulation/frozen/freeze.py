@@ -41,7 +41,7 @@ from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeature
 FORMAT = 1
 COMMENT = "featherlane frozen world, SHA-256 of manifest.json: "
 DATE = (2026, 1, 1, 0, 0, 0)  # of all members: equal worlds have equal files
-FORM = ("f64", 1)  # one world in double precision
+FORM: tuple[str, int] = ("f64", 1)  # one world in double precision
 TILE = ("f64", WIDTHS["f64"])  # of a batch
 STAGES = {"step": steps, "forward": forward_pass}
 WIDTHS_OF_FILES = ((1,), (1, "batch"))
@@ -239,7 +239,7 @@ def _batch(start: Data, outputs: Sequence[str]) -> dict[str, Any]:
     plans, (_, width) = batch.runner.plans, TILE
     (workspace,) = plans.prepare(width)
     plan, forward = (plans.step_plan(nstep, width, {}, {}, None) for nstep in (1, 0))
-    plan.begin(1, *[np.arange(2)] * 2)
+    plan.begin(1, np.arange(2), np.arange(2))
     names = {kind: [t.field for t in plan.transfers[kind] if t.array.size] for kind in ("load", "store")}
     last = [t.field for t in forward.transfers["store"] if t.array.size]
     if names["store"][len(names["store"]) - len(last) :] != last:
