@@ -539,13 +539,13 @@ static void read_queries(opening *o, int list) {
     w->queries = allocated(o, w->nodes[list].length, sizeof *w->queries);
     for (int k = list + 1; k < w->nodes[list].next; k = w->nodes[k + 1].next) {
         query *q = w->queries + w->nquery++;
-        int numbers = get(o, k + 1, "numbers", '[');
+        int numbers = get(o, k + 1, "numbers", '['), given = 0; /* kind and id of an object */
         q->name = w->nodes[k].text;
         require(o, w->nodes[numbers].length == 0 || w->nodes[numbers].length == NUMBERS, "a query has other numbers");
         require(o, !w->nodes[numbers].length || w->asked.table, "a query lacks its record");
         for (int n = numbers + 1; n < w->nodes[numbers].next; n = w->nodes[n].next, q->count++)
-            if (!(q->given[q->count] = w->nodes[n].kind == '"'))
-                q->numbers[q->count] = number(o, n, -INT64_MAX, INT64_MAX);
+            if ((q->given[q->count] = w->nodes[n].kind == '"')) require(o, ++given <= 2, "a query takes too many numbers");
+            else q->numbers[q->count] = number(o, n, -INT64_MAX, INT64_MAX);
     }
 }
 
@@ -738,7 +738,10 @@ int fl_query(fl_world *w, const char *name, const int64_t *numbers) {
     int64_t n[NUMBERS] = {0};
     while (q < w->queries + w->nquery && strcmp(q->name, name)) q++;
     if (q == w->queries + w->nquery) return 0;
-    for (int k = 0; k < q->count; k++) n[k] = q->given[k] ? *numbers++ : q->numbers[k];
+    for (int k = 0; k < q->count; k++) {
+        if (q->given[k] && !numbers) return 0;
+        n[k] = q->given[k] ? *numbers++ : q->numbers[k];
+    }
     int32_t (*plain)(int64_t *, int64_t *);
     int32_t (*asked)(int64_t *, int64_t *, int64_t *, int64_t, int64_t, int64_t, int64_t);
     memcpy(&plain, &q->kernel, sizeof plain);
