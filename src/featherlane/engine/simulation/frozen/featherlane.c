@@ -544,7 +544,7 @@ static void read_queries(opening *o, int list) {
         require(o, w->nodes[numbers].length == 0 || w->nodes[numbers].length == NUMBERS, "a query has other numbers");
         require(o, !w->nodes[numbers].length || w->asked.table, "a query lacks its record");
         for (int n = numbers + 1; n < w->nodes[numbers].next; n = w->nodes[n].next, q->count++)
-            if ((q->given[q->count] = w->nodes[n].kind == '"')) require(o, ++given <= 2, "a query takes too many numbers");
+            if ((q->given[q->count] = w->nodes[n].kind == '"')) require(o, ++given <= 2, "a query has other numbers");
             else q->numbers[q->count] = number(o, n, -INT64_MAX, INT64_MAX);
     }
 }
