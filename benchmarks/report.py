@@ -47,6 +47,7 @@ PAGES = {
     "dm_control_derivatives": ROOT / "docs" / "derivatives.md",
     "smooth_derivatives": ROOT / "docs" / "derivatives.md",
     "latency": ROOT / "docs" / "speed.md",
+    "frozen": ROOT / "docs" / "frozen.md",
     "frozen-wasm": ROOT / "docs" / "browser.md",
     "memory": ROOT / "docs" / "speed.md",
     "traffic": ROOT / "docs" / "speed.md",

@@ -14,7 +14,7 @@ from featherlane.engine.model.names import NamedView
 from featherlane.engine.model.option import Option
 from featherlane.engine.model.variants import Variants
 from featherlane.engine.simulation.batch.failure import Failure
-from featherlane.engine.simulation.frozen.world import FrozenWorld
+from featherlane.engine.simulation.frozen.world import FrozenBatch, FrozenWorld
 from featherlane.engine.simulation.query.camera import Images
 from featherlane.engine.simulation.query.contact import ContactLists
 from featherlane.engine.simulation.query.contact_parameters import ContactParameters
@@ -52,6 +52,7 @@ __all__ = [  # noqa: RUF022  in groups
     "Scan",
     "TendonPath",
     # frozen worlds
+    "FrozenBatch",
     "FrozenWorld",
     # models
     "Decomposition",

@@ -37,7 +37,7 @@ def module(monkeypatch):
 def replayed(folder: Path, stage, recording: Path) -> list[str]:
     """Returns the lines that the replay of a recording prints."""
     code, program = folder / "kernels.so", folder / "replay"
-    code.write_bytes(shared_object(library(), [stage], ("f64", 1), processor.cpu_level()))
+    code.write_bytes(shared_object(library(), {("f64", 1): [stage]}, processor.cpu_level()))
     subprocess.run([*link.compiler(), "-O1", "-o", program, HERE / "replay.c", "-ldl"], check=True, timeout=60)
     done = subprocess.run([program, code, recording], capture_output=True, text=True, check=False, timeout=60)
     return [*done.stdout.splitlines(), str(done.returncode)]

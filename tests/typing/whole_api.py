@@ -257,6 +257,10 @@ def many_worlds(model: fl.Model) -> fl.Batch:
         print(failure.cause, failure.time, again)
     digest: str = fl.freeze(one, "world.flz", targets=("x86-64-v3",), data=data)
     frozen: results.FrozenWorld = fl.thaw("world.flz", trust=digest)
+    together: results.FrozenBatch = fl.thaw("world.flz", nworld=8)
+    together.set_state(together.get_state())
+    jacobian: np.ndarray = frozen.query("jac", kind="body", id=1)["jac"]
+    jacobian.sum()
     frozen.step(2)
     frozen.set_state(frozen.get_state())
     print(frozen.contact, frozen.status, frozen.constant("body_mass"), frozen.id("body", "torso"), frozen.self_test())

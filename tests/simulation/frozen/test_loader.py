@@ -121,13 +121,16 @@ def text_of(manifest: dict) -> bytes:
 def small(tmp_path_factory):
     """The manifest and members of a frozen pendulum whose kernels are an empty library: mutants are written quickly."""
     folder = tmp_path_factory.mktemp("small")
-    fl.freeze(fl.bundled("pendulum"), folder / "world.flz")
+    options = {"width": (1, "batch"), "outputs": ("xpos",), "queries": ("jac", "full_m", "energy")}
+    fl.freeze(fl.bundled("pendulum"), folder / "world.flz", **options)
     with zipfile.ZipFile(folder / "world.flz") as file:
         members = {name: file.read(name) for name in file.namelist() if not name.startswith("c/")}
     manifest = json.loads(members.pop("manifest.json"))
     (target,) = manifest["targets"]
     source = f'const char featherlane_layout[] = "{manifest["layout"]}";\n'
-    source += "".join(f"int {name}(void) {{ return 0; }}\n" for name in manifest["symbols"].values())
+    names = {*manifest["symbols"].values(), manifest["batch"]["symbol"]}
+    names |= {query["symbol"] for query in manifest["queries"].values()}
+    source += "".join(f"int {name}(void) {{ return 0; }}\n" for name in sorted(names))
     command = [*link.compiler(), "-shared", "-fPIC", "-s", "-o", folder / "empty.so", "-x", "c", "-"]
     subprocess.run(command, input=source.encode(), check=True, timeout=60)
     members[target["file"]] = (folder / "empty.so").read_bytes()
@@ -197,6 +200,8 @@ def test_files_that_do_not_fit_are_refused(small, openings, tmp_path):
         "another end": packed(text_of(manifest), members)[:-1],
         "another comment": packed(text_of(manifest), members).replace(COMMENT[:5].encode(), b"FEATH"),
         "the hash of manifest.json": packed(text_of(manifest), members).replace(b'"unit":"m"', b'"unit":"k"', 1),
+        "a query has other numbers": edited(lambda m: m["queries"]["jac"].update(numbers=[0])),
+        "its kernels lack a function": edited(lambda m: m["queries"]["jac"].update(symbol="fl_none")),
         "controls do not fit": edited(lambda m: m["self_test"].update(blocks=11)),
         "too deep": packed(b"[" * 100, members),
         "a number": edited(lambda m: m["records"]["model"].update(bytes=-1)),
@@ -213,6 +218,31 @@ def test_files_that_do_not_fit_are_refused(small, openings, tmp_path):
         fl.thaw(paths[1])
 
 
+def test_batches_that_do_not_fit_are_refused(small, tmp_path):
+    manifest, members = small
+
+    def tile(m, name):
+        return next(f for f in m["batch"]["data"]["fields"] if f["name"] == name)
+
+    cases = {
+        "no field qpoz of the right type": lambda m: m["batch"]["load"].append("qpoz"),
+        "a transfer does not fit into the tile": lambda m: tile(m, "qpos").update(kind="scalar"),
+        "no field order of transfers": lambda m: m["batch"]["transfers"].remove("order"),
+        "its kernels lack a function": lambda m: m["batch"].update(symbol="fl_none"),
+        "a number is out of range": lambda m: m["batch"].update(width=0),
+        "has no batch": lambda m: m["batch"].clear(),
+    }
+    path = tmp_path / "world.flz"
+    path.write_bytes(packed(text_of(manifest), members))
+    assert fl.thaw(path, nworld=11).nworld == 11
+    for wanted, change in cases.items():
+        other = json.loads(text_of(manifest))
+        change(other)
+        path.write_bytes(packed(text_of(other), members))
+        with pytest.raises(fl.ModelError, match=wanted):
+            fl.thaw(path, nworld=11)
+
+
 def test_mutated_files_are_refused_or_fit(small, openings, tmp_path, rng):
     """Half of the mutants have a changed manifest with its right hash, half have changed bytes."""
     manifest, members = small
@@ -221,7 +251,7 @@ def test_mutated_files_are_refused_or_fit(small, openings, tmp_path, rng):
         if k % 2:
             other = json.loads(text_of(manifest))
             # each second value is not of a field: there are a thousand fields
-            chosen = [p for p in every if (p[0] == "records" and len(p) > 3) == bool(k % 4 == 1)]
+            chosen = [p for p in every if (p[0] in ("records", "batch") and len(p) > 3) == bool(k % 4 == 1)]
             *before, key = chosen[rng.integers(len(chosen))]
             inner = other
             for step in before:

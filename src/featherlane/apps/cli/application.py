@@ -547,6 +547,13 @@ def _freeze(
             help="CPU levels of the kernels: x86-64, x86-64-v3, x86-64-v4, aarch64; wasm32. Default: this machine's.",
         ),
     ] = None,
+    batch: Annotated[bool, typer.Option("--batch", help="Add kernels that step many worlds together.")] = False,
+    outputs: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="Fields that a batch computes besides the state.")
+    ] = None,
+    queries: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="Queries that one world answers, such as jac or full_m.")
+    ] = None,
     keyframe: Keyframe = None,
     settings: Settings = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
@@ -558,8 +565,10 @@ def _freeze(
     del package_dirs, repair
     from featherlane.apps.cli.freeze import freeze_model
 
-    levels = () if targets is None else _listed(targets)
-    freeze_model(source, out, levels, keyframe, tuple(settings or ()), force, as_json)
+    named = {"targets": targets, "outputs": outputs, "queries": queries}
+    chosen = {name: () if given is None else _listed(given) for name, given in named.items()}
+    chosen["width"] = (1, "batch") if batch else (1,)
+    freeze_model(source, out, chosen, keyframe, tuple(settings or ()), force, as_json)
 
 
 @application.command("check")

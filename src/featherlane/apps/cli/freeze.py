@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from featherlane import Data, freeze, load, thaw
 from featherlane.apps.cli.exit import complain
@@ -16,13 +17,13 @@ from featherlane.errors import ModelError
 def freeze_model(
     source: str,
     out: Path,
-    targets: Sequence[str],
+    options: Mapping[str, Any],
     keyframe: str | None,
     settings: Sequence[str],
     force: bool,
     as_json: bool,
 ) -> None:
-    """Writes the file, and prints its hash.
+    """Writes the file, and prints its hash; `options` are those of `featherlane.freeze`.
 
     Raises:
         ModelError: the model cannot be read or frozen, or the file exists.
@@ -33,7 +34,7 @@ def freeze_model(
     set_options(model, settings)
     data = Data(model)
     data.reset(keyframe=None if keyframe is None else keyframe_of(model, keyframe))
-    found = {"file": str(out), "hash": freeze(model, out, targets=targets, data=data), "bytes": out.stat().st_size}
+    found = {"file": str(out), "hash": freeze(model, out, data=data, **options), "bytes": out.stat().st_size}
     if as_json:
         print_json(found)
         return

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import multiprocessing
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
@@ -115,11 +115,11 @@ def link_stages(library: Library, stages: Iterable[Stage], variants, level: str,
         link(objects, str(out), {LAYOUT_SYMBOL: library.layout_hash()}, processor.split_target(level)[1])
 
 
-def shared_object(library: Library, stages: Iterable[Stage], form: tuple[str, int], level: str) -> bytes:
+def shared_object(library: Library, forms: Mapping[tuple[str, int], Iterable[Stage]], level: str) -> bytes:
     """Returns a shared object with stages and all that they call: the prebuilt one of a CPU level, or one linked now.
 
     Args:
-        form: (`f64` or `f32`, worlds in a tile).
+        forms: stages by (`f64` or `f32`, worlds in a tile).
         level: a CPU level, as in `processor.target_name`.
 
     Raises:
@@ -129,9 +129,12 @@ def shared_object(library: Library, stages: Iterable[Stage], form: tuple[str, in
     found = library.prebuilt_object(level)
     if found is not None:
         return found
-    needed = {s.name: s for stage in stages for s in library.required(stage)}
+    every = (
+        (s, variant(s, *form)) for form, stages in forms.items() for stage in stages for s in library.required(stage)
+    )
+    needed = {f"{s.name}-{form[0]}x{form[1]}": (s, form) for s, form in every}
     try:  # one after the other: a new process would run the main module of a script again
-        codes = {name: library.object_code(s, *variant(s, *form), cpu=level) for name, s in needed.items()}
+        codes = {name: library.object_code(s, *form, cpu=level) for name, (s, form) in needed.items()}
     except ImportError as error:
         raise KernelError(
             f"kernels for {level} have to be compiled, because this installation lacks them. "

@@ -19,7 +19,7 @@ static const char ARCHITECTURE[] = "x86_64";
 static const char ARCHITECTURE[] = "aarch64";
 #endif
 static const char COMMENT[] = "featherlane frozen world, SHA-256 of manifest.json: ";
-enum { FORMAT = 1, LINE = 64, FAULT_WORDS = 4, DEEPEST = 16, HEX = 64, ZIP_END = 22 };
+enum { FORMAT = 1, MOST_WORLDS = 1 << 24, LINE = 64, FAULT_WORDS = 4, DEEPEST = 16, HEX = 64, ZIP_END = 22 };
 #define MOST_BYTES ((int64_t)1 << 40)
 #define MOST_TESTS ((int64_t)1 << 20)
 
@@ -43,16 +43,17 @@ typedef struct {
     char *text; /* of a string: ends in 0; of a number: its first character */
 } node;
 
-/* A field of a record: an array, or a size, with a value and no rows. */
+/* A field of a record: an array, or a size, with a value and no rows.  A row of a tile has a number for each lane. */
 typedef struct {
     fl_field info;
-    int64_t offset, end, rows, value;
-    int reset;
+    int64_t offset, end, rows, lanes, value;
+    int reset, real; /* real: tiles have it in lanes */
 } field;
 
-/* A record: its fields, its lines that are not zero, its memory, and its table of addresses, which kernels read. */
+/* A record: its fields, its lines that are not zero, its memory, and its table of addresses, which kernels read.  A
+   field has the numbers of each world in turn. */
 typedef struct {
-    int64_t bytes, lines, *table;
+    int64_t bytes, lines, worlds, *table;
     span image;
     field *fields;
     int count;
@@ -64,13 +65,29 @@ typedef struct {
     int64_t start, count;
 } part;
 
+enum { NUMBERS = 4 }; /* that the kernel of a query takes, or none */
+
+typedef struct {
+    const char *name;
+    void *kernel;
+    int count, given[NUMBERS]; /* given: the caller has this number */
+    int64_t numbers[NUMBERS];
+} query;
+
+/* A batch copies its rows into `data`, a tile of some lanes, steps the tile, and copies it back. */
 struct fl_world {
     char *file, *text;
     node *nodes;
-    record model, data;
+    record model, data, asked; /* asked: what queries read and write besides */
+    query *queries;
+    int nquery;
+    record wide, rows; /* of a batch: the model in lanes, and what worlds keep */
+    int64_t nworld, ntile, *transfers, *columns, skips, stores, forwards; /* nworld is 0 without a batch */
+    int nstep_at, nunread_at, nstore_at; /* in `transfers` */
+    int32_t (*run)(int64_t *, int64_t *, int64_t *, int64_t, int64_t, int64_t);
     part *parts;
     int npart, names;
-    const field *columns[CONTACTS], *ctrl, *found_bad;
+    const field *contacts[CONTACTS], *ctrl, *found_bad;
     int64_t state_size, test_steps, test_blocks;
     const char *target, *version, *test_hash;
     span controls;
@@ -303,7 +320,11 @@ static int64_t number_of(opening *o, int object, const char *key, int64_t least,
 }
 
 /* ---- the manifest ------------------------------------------------------------------------------------------------ */
-static int64_t nbytes(const field *f) { return f->rows * (f->info.type == FL_INT32 ? 4 : 8); }
+static int64_t nbytes(const field *f) { return f->rows * f->lanes * (f->info.type == FL_INT32 ? 4 : 8); }
+
+static void *values(const record *r, const field *f) { return r->memory + f->offset * r->worlds; }
+
+static int64_t address(const void *at) { return (int64_t)(intptr_t)at; }
 
 static int64_t image_line(const record *r, int64_t k) {
     int64_t line;
@@ -311,9 +332,11 @@ static int64_t image_line(const record *r, int64_t k) {
     return line;
 }
 
-static void read_array(opening *o, int n, field *f) {
+static void read_array(opening *o, int n, int64_t lanes, field *f) {
     const char *type = text(o, n, "type");
     int shape = get(o, n, "shape", '[');
+    f->real = !strcmp(text(o, n, "kind"), "real");
+    f->lanes = f->real ? lanes : 1;
     f->info.type = !strcmp(type, "f8") ? FL_FLOAT64 : !strcmp(type, "i4") ? FL_INT32 : FL_INT64;
     require(o, f->info.type != FL_INT64 || !strcmp(type, "i8"), "a field has an unknown type");
     f->info.unit = text(o, n, "unit");
@@ -324,30 +347,47 @@ static void read_array(opening *o, int n, field *f) {
     f->rows = number_of(o, n, "rows", 1, MOST_BYTES);
     f->info.count = 1;
     for (int k = shape + 1; k < o->world->nodes[shape].next; k++) {
-        require(o, f->info.ndim < FL_MAXDIM, "a field has too many axes");
+        require(o, f->info.ndim < FL_MAXDIM - 1, "a field has too many axes");
         int64_t length = f->info.shape[f->info.ndim++] = number(o, k, 0, MOST_BYTES);
-        require(o, !length || f->info.count <= f->rows / length, "a field has fewer rows than its shape");
+        require(o, !length || f->info.count <= MOST_BYTES / length, "a field is too long");
         f->info.count *= length;
     }
+    require(o, f->info.count <= f->rows, "a field has fewer rows than its shape");
     require(o, f->info.ndim > 0, "a field has no axis");
     f->end = f->offset + (nbytes(f) + LINE - 1) / LINE * LINE + LINE;
 }
 
-/* Copies the lines of the image to the memory: all of them, or those of fields that a reset clears. */
-static void restore(record *r, int all) {
+/* Copies the lines of the image to the memory of a world: all of them, or those of fields that a reset clears. */
+static void restore(record *r, int all, int64_t world) {
     const field *f = r->fields, *behind = r->fields + r->count;
     for (int64_t n = 0; n < r->lines; n++) {
         int64_t at = image_line(r, n) * LINE;
         while (f < behind && f->end <= at) f++; /* a size ends at 0 */
-        if (all || (f < behind && f->offset <= at && f->reset))
-            memcpy(r->memory + at, r->image.at + 8 + 8 * r->lines + LINE * n, LINE);
+        if (f == behind || f->offset > at || !(all || f->reset)) continue;
+        int64_t within = at - f->offset, left = nbytes(f) - within;
+        if (left > 0)
+            memcpy((char *)values(r, f) + world * nbytes(f) + within, r->image.at + 8 + 8 * r->lines + LINE * n,
+                   (size_t)(left < LINE ? left : LINE));
     }
 }
 
-/* Reads a record; allocates its memory with its content, and its table. */
-static void read_record(opening *o, int given, record *r) {
+static void allocate(opening *o, record *r) {
+    require(o, r->worlds <= MOST_BYTES / r->bytes, "the worlds do not fit into memory");
+    r->raw = allocated(o, r->bytes * r->worlds + 2 * LINE, 1);
+    r->memory = r->raw + (LINE - (uintptr_t)r->raw % LINE);
+    r->table = allocated(o, FAULT_WORDS + 2 * r->count, sizeof *r->table);
+    for (int k = 0; k < r->count; k++) {
+        const field *f = r->fields + k;
+        r->table[FAULT_WORDS + 2 * k] = f->rows ? address(values(r, f)) : f->value;
+        r->table[FAULT_WORDS + 2 * k + 1] = f->rows;
+    }
+}
+
+/* Reads a record of some lanes and worlds; allocates its memory with its content, and its table. */
+static void read_record(opening *o, int given, int64_t lanes, int64_t worlds, record *r) {
     int list = get(o, given, "fields", '[');
     int64_t end = 0;
+    r->worlds = worlds;
     r->bytes = number_of(o, given, "bytes", LINE, MOST_BYTES);
     r->fields = allocated(o, o->world->nodes[list].length, sizeof *r->fields);
     for (int n = list + 1; n < o->world->nodes[list].next; n = o->world->nodes[n].next) {
@@ -357,7 +397,7 @@ static void read_record(opening *o, int given, record *r) {
             f->value = number_of(o, n, "value", -INT64_MAX, INT64_MAX);
             continue;
         }
-        read_array(o, n, f);
+        read_array(o, n, lanes, f);
         require(o, f->offset % LINE == 0 && f->offset >= end, "a field is not behind the others");
         end = f->end;
     }
@@ -369,15 +409,9 @@ static void read_record(opening *o, int given, record *r) {
             "an image has another length than its number of lines");
     for (int64_t k = 0, before = -1; k < r->lines; before = image_line(r, k), k++)
         require(o, image_line(r, k) > before && image_line(r, k) < r->bytes / LINE, "an image has a wrong line");
-    r->raw = allocated(o, r->bytes + 2 * LINE, 1);
-    r->memory = r->raw + (LINE - (uintptr_t)r->raw % LINE);
-    restore(r, 1);
-    r->table = allocated(o, FAULT_WORDS + 2 * r->count, sizeof *r->table);
-    for (int k = 0; k < r->count; k++) {
-        const field *f = r->fields + k;
-        r->table[FAULT_WORDS + 2 * k] = f->rows ? (int64_t)(intptr_t)(r->memory + f->offset) : f->value;
-        r->table[FAULT_WORDS + 2 * k + 1] = f->rows;
-    }
+    get(o, get(o, 0, "files", '{'), text(o, given, "image"), '"'); /* its hash is verified */
+    allocate(o, r);
+    for (int64_t k = 0; k < worlds; k++) restore(r, 1, k);
 }
 
 /* Returns a field of a record that is an array, NULL for an unknown name. */
@@ -387,8 +421,13 @@ static const field *find(const record *r, const char *name) {
     return NULL;
 }
 
-static const field *required(opening *o, const char *name, fl_type type) {
-    const field *found = find(&o->world->data, name);
+/* Returns the record that users read, and its number of worlds. */
+static const record *shown(const fl_world *w) { return w->nworld ? &w->rows : &w->data; }
+
+static int64_t worlds_of(const fl_world *w) { return w->nworld ? w->nworld : 1; }
+
+static const field *required(opening *o, const record *r, const char *name, fl_type type) {
+    const field *found = find(r, name);
     if (!found || found->info.type != type)
         fail(o, "is not a frozen world of format %d: no field %s of the right type", FORMAT, name);
     return found;
@@ -398,13 +437,13 @@ static void read_state(opening *o, int state) {
     fl_world *w = o->world;
     int list = get(o, state, "parts", '[');
     int64_t end = 0;
-    w->state_size = number_of(o, state, "size", 1, MOST_BYTES);
-    w->state = allocated(o, w->state_size, sizeof *w->state);
+    w->state_size = number_of(o, state, "size", 1, MOST_BYTES / worlds_of(w));
+    w->state = allocated(o, w->state_size * worlds_of(w), sizeof *w->state);
     w->parts = allocated(o, w->nodes[list].length, sizeof *w->parts);
     for (int n = list + 1; n < w->nodes[list].next; n = w->nodes[n].next) {
         part *p = w->parts + w->npart++;
         require(o, w->nodes[n].kind == '[' && w->nodes[n].length == 3 && w->nodes[n + 1].kind == '"', "a part is none");
-        p->field = required(o, w->nodes[n + 1].text, FL_FLOAT64);
+        p->field = required(o, shown(w), w->nodes[n + 1].text, FL_FLOAT64);
         p->start = number(o, n + 2, end, w->state_size);
         p->count = number(o, n + 3, 1, p->field->rows);
         end = p->start + p->count;
@@ -424,6 +463,89 @@ static void read_pointers(opening *o, int list) {
             fits |= f->rows && f->info.type == FL_INT64 && f->offset <= place && place < f->offset + nbytes(f);
         require(o, fits && place % 8 == 0, "a pointer is outside of its field");
         memcpy(w->data.memory + place, &target, sizeof target);
+    }
+}
+
+/* Sets a field of the table of transfers, whose names the manifest lists; returns its place. */
+static int set(opening *o, int names, const char *name, int64_t word) {
+    int place = FAULT_WORDS;
+    for (int n = names + 1; n < o->world->nodes[names].next; n = o->world->nodes[n].next, place += 2)
+        if (o->world->nodes[n].kind == '"' && !strcmp(o->world->nodes[n].text, name)) {
+            o->world->transfers[place] = word;
+            return place;
+        }
+    fail(o, "is not a frozen world of format %d: no field %s of transfers", FORMAT, name);
+    return 0;
+}
+
+/* Copies the model into lanes. */
+static void widen(opening *o, int64_t width) {
+    record *r = &o->world->wide;
+    *r = o->world->model;
+    r->raw = NULL, r->table = NULL, r->worlds = width;
+    allocate(o, r);
+    for (const field *f = r->fields; f < r->fields + r->count; f++) {
+        const char *from = o->world->model.memory + f->offset;
+        if (!f->real && f->rows) memcpy(values(r, f), from, (size_t)nbytes(f));
+        for (int64_t i = 0; f->real && i < f->rows * width; i++)
+            memcpy((char *)values(r, f) + 8 * i, from + i / width * 8, 8);
+    }
+}
+
+/* Reads a batch; writes the table of transfers, which copy each field between rows of worlds and lanes of the tile. */
+static void read_batch(opening *o, int batch) {
+    fl_world *w = o->world;
+    int table = get(o, batch, "transfers", '['), names[] = {get(o, batch, "load", '['), get(o, batch, "store", '[')};
+    int64_t width = number_of(o, batch, "width", 1, LINE), nload = w->nodes[names[0]].length;
+    int64_t pairs = number_of(o, batch, "pair_memory", 0, MOST_BYTES / w->nworld), k = 0;
+    w->ntile = (w->nworld + width - 1) / width;
+    w->stores = w->nodes[names[1]].length;
+    w->forwards = number_of(o, batch, "forward_stores", 0, w->stores);
+    w->skips = number_of(o, batch, "skips_outputs", 0, 1);
+    widen(o, width);
+    read_record(o, get(o, batch, "data", '{'), width, 1, &w->data);
+    read_record(o, get(o, batch, "worlds", '{'), 1, w->nworld, &w->rows);
+    int64_t count = nload + w->stores, nlane = w->ntile * width;
+    int64_t *order = w->columns = allocated(o, nlane + 5 * count + w->nworld * pairs + LINE, sizeof *order);
+    int64_t *row = order + nlane, *size = row + count, *stride = size + count, *tile = stride + count;
+    int64_t *zeros = tile + count;
+    for (int64_t i = 0; i < nlane; i++) order[i] = i < w->nworld ? i : w->nworld - 1;
+    for (int list = 0; list < 2; list++)
+        for (int n = names[list] + 1; n < w->nodes[names[list]].next; n = w->nodes[n].next, k++) {
+            require(o, w->nodes[n].kind == '"', "a transfer is none");
+            const field *f = required(o, &w->rows, w->nodes[n].text, FL_FLOAT64);
+            const field *t = required(o, &w->data, w->nodes[n].text, FL_FLOAT64);
+            require(o, t->lanes == width && f->info.count <= t->rows, "a transfer does not fit into the tile");
+            row[k] = address(values(&w->rows, f)), tile[k] = address(values(&w->data, t));
+            size[k] = f->info.count, stride[k] = f->rows;
+        }
+    w->transfers = allocated(o, FAULT_WORDS + 2 * w->nodes[table].length, sizeof *w->transfers);
+    struct {
+        const char *name;
+        int64_t word;
+    } words[] = {{"nworld", w->nworld}, {"nlane", nlane}, {"nthread", 1}, {"ntransfer", count}, {"nload", nload},
+                 {"order", address(order)}, {"row", address(row)}, {"count", address(size)},
+                 {"stride", address(stride)}, {"tile_address", address(tile)}, {"step", address(zeros)},
+                 {"wide", address(zeros)}, {"recall_row", pairs ? address(zeros + count) : 0},
+                 {"recall_stride", 8 * pairs}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) set(o, table, words[i].name, words[i].word);
+    w->nstep_at = set(o, table, "nstep", 0);
+    w->nunread_at = set(o, table, "nunread", 0);
+    w->nstore_at = set(o, table, "nstore", 0);
+}
+
+static void read_queries(opening *o, int list) {
+    fl_world *w = o->world;
+    w->queries = allocated(o, w->nodes[list].length, sizeof *w->queries);
+    for (int k = list + 1; k < w->nodes[list].next; k = w->nodes[k + 1].next) {
+        query *q = w->queries + w->nquery++;
+        int numbers = get(o, k + 1, "numbers", '['), given = 0; /* kind and id of an object */
+        q->name = w->nodes[k].text;
+        require(o, w->nodes[numbers].length == 0 || w->nodes[numbers].length == NUMBERS, "a query has other numbers");
+        require(o, !w->nodes[numbers].length || w->asked.table, "a query lacks its record");
+        for (int n = numbers + 1; n < w->nodes[numbers].next; n = w->nodes[n].next, q->count++)
+            if ((q->given[q->count] = w->nodes[n].kind == '"')) require(o, ++given <= 2, "a query has other numbers");
+            else q->numbers[q->count] = number(o, n, -INT64_MAX, INT64_MAX);
     }
 }
 
@@ -452,26 +574,35 @@ static void read_manifest(opening *o, const char *trust) {
         hash_of(member(o, w->nodes[k].text), hash);
         require(o, !strcmp(hash, text(o, files, w->nodes[k].text)), "a member has another hash");
     }
-    read_record(o, get(o, records, "model", '{'), &w->model);
-    read_record(o, get(o, records, "data", '{'), &w->data);
+    read_record(o, get(o, records, "model", '{'), 1, 1, &w->model);
+    int batch = get(o, 0, "batch", '{'), queries = get(o, 0, "queries", '{');
+    if (w->nworld && !w->nodes[batch].length)
+        fail(o, "has no batch; freeze the model with width=(1, \"batch\")");
+    if (w->nworld) {
+        read_batch(o, batch);
+    } else {
+        read_record(o, get(o, records, "data", '{'), 1, 1, &w->data);
+        if (w->nodes[queries].length) read_record(o, get(o, records, "queries", '{'), 1, 1, &w->asked);
+        read_queries(o, queries);
+    }
     read_state(o, get(o, 0, "state", '{'));
-    read_pointers(o, get(o, 0, "pointers", '['));
-    for (int c = 0; c < CONTACTS; c++) {
-        const field *f = w->columns[c] = required(o, COLUMNS[c].name, c != PRESENT && c < DIST ? FL_INT32 : FL_FLOAT64);
-        require(o, f->rows == (c == COUNT ? 1 : w->columns[c == PRESENT ? c : PRESENT]->rows * COLUMNS[c].width),
+    read_pointers(o, get(o, w->nworld ? batch : 0, "pointers", '['));
+    for (int c = 0; c < CONTACTS && !w->nworld; c++) {
+        fl_type type = c != PRESENT && c < DIST ? FL_INT32 : FL_FLOAT64;
+        const field *f = w->contacts[c] = required(o, &w->data, COLUMNS[c].name, type);
+        require(o, f->rows == (c == COUNT ? 1 : w->contacts[c == PRESENT ? c : PRESENT]->rows * COLUMNS[c].width),
                 "fields of contacts differ in length");
     }
     w->version = text(o, 0, "featherlane");
     w->names = get(o, 0, "names", '{');
-    w->found_bad = required(o, "found_bad", FL_INT32);
-    w->ctrl = required(o, "ctrl", FL_FLOAT64);
+    w->found_bad = required(o, &w->data, "found_bad", FL_INT32);
+    w->ctrl = required(o, shown(w), "ctrl", FL_FLOAT64);
     w->test_steps = number_of(o, test, "steps", 1, MOST_TESTS);
     w->test_blocks = number_of(o, test, "blocks", 1, MOST_TESTS);
     w->test_hash = text(o, test, "hash");
     w->controls = member(o, "controls.bin");
     get(o, files, "controls.bin", '"');
     require(o, w->controls.size == 8 * w->test_blocks * w->ctrl->info.count, "controls do not fit");
-    for (int k = 0; k < 2; k++) get(o, files, text(o, get(o, records, k ? "data" : "model", '{'), "image"), '"');
 }
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
@@ -503,6 +634,12 @@ static void *mapped(opening *o, span content) {
     return library;
 }
 
+static void *kernel(opening *o, const char *name) {
+    void *found = dlsym(o->world->library, name);
+    require(o, found != NULL, "its kernels lack a function");
+    return found;
+}
+
 static void map_kernels(opening *o) {
     fl_world *w = o->world;
     int targets = get(o, 0, "targets", '['), symbols = get(o, 0, "symbols", '{'), chosen = -1;
@@ -516,13 +653,16 @@ static void map_kernels(opening *o) {
     w->library = mapped(o, member(o, text(o, chosen, "file")));
     const char *layout = dlsym(w->library, "featherlane_layout");
     require(o, layout && !strcmp(layout, text(o, 0, "layout")), "its kernels have other record layouts");
-    void *step = dlsym(w->library, text(o, symbols, "step")), *forward = dlsym(w->library, text(o, symbols, "forward"));
-    require(o, step && forward, "its kernels lack a function");
+    void *step = kernel(o, text(o, symbols, "step")), *forward = kernel(o, text(o, symbols, "forward"));
     memcpy(&w->step, &step, sizeof step); /* ISO C converts no object pointer to a function pointer */
     memcpy(&w->forward, &forward, sizeof forward);
+    void *run = w->nworld ? kernel(o, text(o, get(o, 0, "batch", '{'), "symbol")) : NULL;
+    memcpy(&w->run, &run, sizeof run);
+    for (query *q = w->queries; q < w->queries + w->nquery; q++)
+        q->kernel = kernel(o, text(o, get(o, get(o, 0, "queries", '{'), q->name, '{'), "symbol"));
 }
 
-fl_world *fl_open(const char *path, const char *trust, char *error, size_t size) {
+static fl_world *opened(const char *path, const char *trust, int64_t nworld, char *error, size_t size) {
     opening o = {.error = error, .size = size, .world = calloc(1, sizeof(fl_world))};
     if (setjmp(o.leave)) {
         fl_close(o.world);
@@ -530,6 +670,7 @@ fl_world *fl_open(const char *path, const char *trust, char *error, size_t size)
     }
     if (!o.world) fail(&o, "not enough memory");
     o.world->descriptor = -1;
+    o.world->nworld = nworld;
     read_file(&o, path);
     read_manifest(&o, trust);
     map_kernels(&o);
@@ -537,31 +678,77 @@ fl_world *fl_open(const char *path, const char *trust, char *error, size_t size)
     return o.world;
 }
 
+fl_world *fl_open(const char *path, const char *trust, char *error, size_t size) {
+    return opened(path, trust, 0, error, size);
+}
+
+fl_world *fl_open_batch(const char *path, const char *trust, int64_t nworld, char *error, size_t size) {
+    if (nworld > 0 && nworld <= MOST_WORLDS) return opened(path, trust, nworld, error, size);
+    if (error && size) snprintf(error, size, "got %lld worlds, allowed are 1 to %d", (long long)nworld, MOST_WORLDS);
+    return NULL;
+}
+
 void fl_close(fl_world *w) {
     if (!w) return;
     if (w->library) dlclose(w->library);
     if (w->descriptor >= 0) close(w->descriptor);
-    for (record *r = &w->model; r; r = r == &w->model ? &w->data : NULL) free(r->fields), free(r->raw), free(r->table);
+    w->wide.fields = NULL; /* those of the model */
+    record *const records[] = {&w->model, &w->data, &w->asked, &w->wide, &w->rows};
+    for (int k = 0; k < 5; k++) free(records[k]->fields), free(records[k]->raw), free(records[k]->table);
+    free(w->queries), free(w->transfers), free(w->columns);
     free(w->parts), free(w->state), free(w->nodes), free(w->text), free(w->file), free(w);
 }
 
 /* ---- calls without allocation and system call -------------------------------------------------------------------- */
-static void *values(const record *r, const field *f) { return r->memory + f->offset; }
+/* Takes n steps of all worlds of a batch, or a forward pass (0). */
+static void run_tiles(fl_world *w, int64_t n) {
+    w->transfers[w->nstep_at] = n;
+    w->transfers[w->nunread_at] = w->skips && n > 1 ? n - 1 : 0;
+    w->transfers[w->nstore_at] = n ? w->stores : w->forwards;
+    w->run(w->wide.table, w->data.table, w->transfers, 0, 0, w->ntile);
+}
 
 int fl_step(fl_world *w, int64_t n) {
-    w->step(w->model.table, w->data.table, n);
+    if (!w->nworld) w->step(w->model.table, w->data.table, n);
+    else if (n > 0) run_tiles(w, n);
     return *(int32_t *)values(&w->data, w->found_bad);
 }
 
 int fl_forward(fl_world *w) {
-    w->forward(w->model.table, w->data.table);
+    if (!w->nworld) w->forward(w->model.table, w->data.table);
+    else run_tiles(w, 0);
     return *(int32_t *)values(&w->data, w->found_bad);
 }
 
+void fl_reset_world(fl_world *w, int64_t world) {
+    record *r = w->nworld ? &w->rows : &w->data;
+    if (world < 0 || world >= worlds_of(w)) return;
+    for (const field *f = r->fields; f < r->fields + r->count; f++)
+        if (f->reset) memset((char *)values(r, f) + world * nbytes(f), 0, (size_t)nbytes(f));
+    restore(r, 0, world);
+}
+
 void fl_reset(fl_world *w) {
-    for (const field *f = w->data.fields; f < w->data.fields + w->data.count; f++)
-        if (f->reset) memset(values(&w->data, f), 0, (size_t)nbytes(f));
-    restore(&w->data, 0);
+    for (int64_t k = 0; k < worlds_of(w); k++) fl_reset_world(w, k);
+    *(int32_t *)values(&w->data, w->found_bad) = 0;
+}
+
+int fl_query(fl_world *w, const char *name, const int64_t *numbers) {
+    const query *q = w->queries;
+    int64_t n[NUMBERS] = {0};
+    while (q < w->queries + w->nquery && strcmp(q->name, name)) q++;
+    if (q == w->queries + w->nquery) return 0;
+    for (int k = 0; k < q->count; k++) {
+        if (q->given[k] && !numbers) return 0;
+        n[k] = q->given[k] ? *numbers++ : q->numbers[k];
+    }
+    int32_t (*plain)(int64_t *, int64_t *);
+    int32_t (*asked)(int64_t *, int64_t *, int64_t *, int64_t, int64_t, int64_t, int64_t);
+    memcpy(&plain, &q->kernel, sizeof plain);
+    memcpy(&asked, &q->kernel, sizeof asked);
+    if (q->count) asked(w->model.table, w->data.table, w->asked.table, n[0], n[1], n[2], n[3]);
+    else plain(w->model.table, w->data.table);
+    return 1;
 }
 
 static int described(const record *r, const char *name, fl_field *out) {
@@ -572,7 +759,15 @@ static int described(const record *r, const char *name, fl_field *out) {
     return 1;
 }
 
-int fl_find(const fl_world *w, const char *name, fl_field *out) { return described(&w->data, name, out); }
+int fl_find(const fl_world *w, const char *name, fl_field *out) {
+    int found = described(shown(w), name, out) || described(&w->asked, name, out);
+    if (found && w->nworld) { /* a first axis for worlds */
+        memmove(out->shape + 1, out->shape, (size_t)out->ndim++ * sizeof *out->shape);
+        out->shape[0] = w->nworld;
+        out->count *= w->nworld;
+    }
+    return found;
+}
 
 int fl_find_constant(const fl_world *w, const char *name, fl_field *out) { return described(&w->model, name, out); }
 
@@ -582,6 +777,7 @@ double *fl_reals(const fl_world *w, const char *name) {
 }
 
 int64_t fl_size(const fl_world *w, const char *name) {
+    if (!strcmp(name, "nworld")) return worlds_of(w);
     for (const record *r = &w->model; r; r = r == &w->model ? &w->data : NULL)
         for (const field *f = r->fields; f < r->fields + r->count; f++)
             if (!f->rows && !strcmp(f->info.name, name)) return f->value;
@@ -599,24 +795,32 @@ int fl_id(const fl_world *w, const char *kind, const char *name) {
 
 int64_t fl_state_size(const fl_world *w) { return w->state_size; }
 
+/* Returns where a part of a world's state is. */
+static double *place(const fl_world *w, const part *p, int64_t world) {
+    return (double *)values(shown(w), p->field) + world * p->field->rows;
+}
+
 void fl_get_state(const fl_world *w, double *state) {
-    memset(state, 0, (size_t)w->state_size * sizeof *state);
-    for (const part *p = w->parts; p < w->parts + w->npart; p++)
-        memcpy(state + p->start, values(&w->data, p->field), (size_t)p->count * sizeof *state);
+    memset(state, 0, (size_t)(worlds_of(w) * w->state_size) * sizeof *state);
+    for (int64_t k = 0; k < worlds_of(w); k++, state += w->state_size)
+        for (const part *p = w->parts; p < w->parts + w->npart; p++)
+            memcpy(state + p->start, place(w, p, k), (size_t)p->count * sizeof *state);
 }
 
 void fl_set_state(fl_world *w, const double *state) {
-    for (const part *p = w->parts; p < w->parts + w->npart; p++)
-        memcpy(values(&w->data, p->field), state + p->start, (size_t)p->count * sizeof *state);
+    for (int64_t k = 0; k < worlds_of(w); k++, state += w->state_size)
+        for (const part *p = w->parts; p < w->parts + w->npart; p++)
+            memcpy(place(w, p, k), state + p->start, (size_t)p->count * sizeof *state);
 }
 
-static const void *column(const fl_world *w, int c) { return values(&w->data, w->columns[c]); }
+static const void *column(const fl_world *w, int c) { return values(&w->data, w->contacts[c]); }
 
 /* Returns the slot of a contact, or -1; *before: the number of contacts up to it. */
 static int64_t slot_of(const fl_world *w, int number, int *before) {
-    const double *present = column(w, PRESENT);
     *before = 0;
-    for (int64_t k = 0; k < *(const int32_t *)column(w, COUNT) && k < w->columns[PRESENT]->rows; k++)
+    if (w->nworld) return -1;
+    const double *present = column(w, PRESENT);
+    for (int64_t k = 0; k < *(const int32_t *)column(w, COUNT) && k < w->contacts[PRESENT]->rows; k++)
         if (present[k] != 0.0 && (*before)++ == number) return k;
     return -1;
 }
@@ -643,17 +847,20 @@ int fl_contact_at(const fl_world *w, int number, fl_contact *out) {
 int fl_self_test(fl_world *w) {
     char hash[HEX + 1];
     sha256 h = START;
-    int64_t bytes = 8 * w->ctrl->info.count;
+    int64_t bytes = 8 * w->ctrl->info.count, size = w->state_size;
+    int equal = 1; /* all worlds */
     fl_reset(w);
     for (int64_t k = 0; k < w->test_blocks; k++) {
-        memcpy(values(&w->data, w->ctrl), w->controls.at + k * bytes, (size_t)bytes);
+        for (int64_t i = 0; i < worlds_of(w); i++)
+            memcpy((char *)values(shown(w), w->ctrl) + i * nbytes(w->ctrl), w->controls.at + k * bytes, (size_t)bytes);
         fl_step(w, w->test_steps);
         fl_get_state(w, w->state);
-        sha_add(&h, w->state, w->state_size * (int64_t)sizeof *w->state);
+        for (int64_t i = 1; i < worlds_of(w); i++) equal &= !memcmp(w->state, w->state + i * size, (size_t)size * 8);
+        sha_add(&h, w->state, size * (int64_t)sizeof *w->state);
     }
     sha_end(&h, hash);
     fl_reset(w);
-    return !strcmp(hash, w->test_hash);
+    return equal && !strcmp(hash, w->test_hash);
 }
 
 const char *fl_hash(const fl_world *w) { return w->hash; }

@@ -19,7 +19,7 @@ extern "C" {
 
 typedef struct fl_world fl_world;
 typedef enum { FL_FLOAT64, FL_INT32, FL_INT64 } fl_type;
-enum { FL_MAXDIM = 3 };
+enum { FL_MAXDIM = 4 };
 enum { FL_NON_FINITE = 1, FL_FULL = 2 }; /* bits that fl_step and fl_forward return */
 
 /* A field.  `values` has `count` numbers, the last index of the shape varies fastest; the memory is live. */
@@ -44,6 +44,10 @@ typedef struct {
    to `error` (`size` bytes, or NULL). */
 fl_world *fl_open(const char *path, const char *trust, char *error, size_t size);
 
+/* Opens nworld worlds that step together, in vector registers, if the file has a batch.  Fields of the world, and the
+   state, have the number of the world as their first axis.  A batch has no contacts and no queries. */
+fl_world *fl_open_batch(const char *path, const char *trust, int64_t nworld, char *error, size_t size);
+
 /* Frees a world; NULL is allowed. */
 void fl_close(fl_world *world);
 
@@ -54,8 +58,14 @@ int fl_step(fl_world *world, int64_t n);
 /* Computes all fields of the present state without a step; returns the bits of fl_step. */
 int fl_forward(fl_world *world);
 
-/* Resets to the state that the file has; all derived fields become zero. */
+/* Resets to the state that the file has, all worlds or one; all derived fields become zero. */
 void fl_reset(fl_world *world);
+void fl_reset_world(fl_world *world, int64_t number);
+
+/* Computes a query of the fields of the last step or forward pass.  `numbers` are its integers, or NULL if it has none.
+   docs/frozen.md lists queries, their integers, and the fields that they read and write.  Returns 1, or 0 if the file
+   has no such query. */
+int fl_query(fl_world *world, const char *name, const int64_t *numbers);
 
 /* Finds a field of the world by name, or a constant of the model, such as body_mass, which must not be written.
    Returns 1, or 0 for an unknown name. */
@@ -65,14 +75,14 @@ int fl_find_constant(const fl_world *world, const char *name, fl_field *field);
 /* Returns the numbers of a float64 field of the world; NULL for another name.  `fl_reals(w, "qpos")` has nq numbers. */
 double *fl_reals(const fl_world *world, const char *name);
 
-/* Returns a size, such as nq, nv, nu or nbody; -1 for an unknown name. */
+/* Returns a size, such as nworld, nq, nv, nu or nbody; -1 for an unknown name. */
 int64_t fl_size(const fl_world *world, const char *name);
 
 /* Returns the id of an object ("body", "joint", "actuator", "sensor", ...) by its name; -1 if there is none. */
 int fl_id(const fl_world *world, const char *kind, const char *name);
 
 /* The state: all that a step reads, with the layout of MuJoCo's mj_getState for mjSTATE_INTEGRATION.  fl_get_state
-   writes, and fl_set_state reads, fl_state_size numbers. */
+   writes, and fl_set_state reads, fl_state_size numbers for each world. */
 int64_t fl_state_size(const fl_world *world);
 void fl_get_state(const fl_world *world, double *state);
 void fl_set_state(fl_world *world, const double *state);

@@ -6,30 +6,33 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from featherlane.engine.lanes import Record
+from featherlane.engine.lanes import Record, Stage
 from featherlane.engine.lanes.build import shared_object
 from featherlane.engine.lanes.kernel import symbol
-from featherlane.engine.lanes.processor import cpu_level, levels_of_architecture, split_target, target_name
+from featherlane.engine.lanes.processor import WIDTHS, cpu_level, levels_of_architecture, split_target, target_name
 from featherlane.engine.lanes.processor import levels as runnable_levels
 from featherlane.engine.lanes.record import LINE, address
 from featherlane.engine.lanes.runtime import mode
-from featherlane.engine.model.arguments import instance, one_of
+from featherlane.engine.model.arguments import instance, one_of, several_of
 from featherlane.engine.model.array_file import whole_file
 from featherlane.engine.model.enums import State
 from featherlane.engine.model.model import Model, check_model
 from featherlane.engine.model.names import element
+from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.frozen import wasm
 from featherlane.engine.simulation.frozen.loader import loader
+from featherlane.engine.simulation.frozen.queries import QUERIES, prepared
 from featherlane.engine.simulation.frozen.world import FrozenWorld, checked_path, moved
 from featherlane.engine.simulation.step.forward import forward_pass, steps
 from featherlane.engine.simulation.tile.fields import ADDRESSES, DATA
 from featherlane.engine.simulation.tile.library import library
+from featherlane.engine.simulation.tile.tiles import run_tiles
 from featherlane.engine.simulation.tile.workspace import in_use
 from featherlane.engine.simulation.world.data import Data, ready
 from featherlane.engine.simulation.world.recordings import check_bindable
@@ -39,20 +42,32 @@ from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeature
 FORMAT = 1
 COMMENT = "featherlane frozen world, SHA-256 of manifest.json: "
 DATE = (2026, 1, 1, 0, 0, 0)  # of all members: equal worlds have equal files
-FORM = ("f64", 1)  # one world in double precision
+FORM: tuple[str, int] = ("f64", 1)  # one world in double precision
+TILE = ("f64", WIDTHS["f64"])  # of a batch
 STAGES = {"step": steps, "forward": forward_pass}
+WIDTHS_OF_FILES = ((1,), (1, "batch"))
 STEPS, BLOCKS = 1000, 10  # of the self-test; each block has its own controls
 LOADERS = ("c/featherlane.h", "c/featherlane.c", "js/featherlane.js")
+INPUTS = frozenset(field for query in QUERIES.values() for field, _ in query.inputs.values())
 NAMED = ("body", "joint", "geom", "site", "actuator", "tendon", "sensor", "camera", "equality", "keyframe")
 NUMBERS = {"real": "f8", "scalar": "f8", "int": "i4", "long": "i8"}
 CROSS = {"aarch64": ("linux", "aarch64"), wasm.LEVEL: wasm.PLACE}  # levels of another architecture, and their system
 
 
-def freeze(model: Model, path: str | Path, *, targets: Sequence[str] = (), data: Data | None = None) -> str:
+def freeze(
+    model: Model,
+    path: str | Path,
+    *,
+    targets: Sequence[str] = (),
+    data: Data | None = None,
+    width: Sequence[int | str] = (1,),
+    outputs: Sequence[str] = (),
+    queries: Sequence[str] = (),
+) -> str:
     """Writes a model with its memory and its compiled kernels into one file, for `thaw` and for C.
 
-    The file steps one world in float64, bitwise as `step` does now, in any later version of Featherlane, with any
-    version of MuJoCo, and in C without Python.  docs/frozen.md describes the file.
+    The file steps worlds in float64, bitwise as `step` and `Batch` do now, in any later version of Featherlane, with
+    any version of MuJoCo, and in C without Python.  docs/frozen.md describes the file.
 
     Args:
         model: the model, with its present values.
@@ -61,13 +76,17 @@ def freeze(model: Model, path: str | Path, *, targets: Sequence[str] = (), data:
             and Node.js; by default the level of this machine.  Targets that the installation has no kernels for are
             compiled now, which requires `featherlane[jit]` and, except for wasm32, a C compiler.
         data: the world whose state a reset of the frozen world restores; None: the model's defaults.
+        width: (1,): one world; (1, "batch"): also batches, `thaw(path, nworld=n)`, whose kernels double the file.
+        outputs: fields that a batch computes in addition to the state, such as "xpos" or "sensordata".
+        queries: queries that one world can answer: "jac", "jac_dot", "object_velocity", "full_m", "energy", "inverse",
+            "ray".
 
     Returns:
         The hash of the file, 64 hexadecimal digits: `thaw(path, trust=hash)` opens no other file.
 
     Raises:
         ArgumentTypeError: `model` is not a Model, `data` is not a Data.
-        ModelError: an unknown target, a path without .flz, a file that cannot be written.
+        ModelError: an unknown target, width, output or query, a path without .flz, a file that cannot be written.
         UnsupportedFeatureError: the model has user callbacks, or sensors that are not computed.
         RuntimeError: the system is not Linux; the kernels of a target, or the C library, cannot be compiled here.
     """
@@ -76,22 +95,33 @@ def freeze(model: Model, path: str | Path, *, targets: Sequence[str] = (), data:
     if mode() == "python":
         raise ModelError("freeze: kernels run uncompiled (FEATHERLANE_MODE is python), allowed are the compiled modes")
     out, levels = checked_path(path), _levels(targets)
+    if tuple(width) not in WIDTHS_OF_FILES if isinstance(width, tuple | list) else True:
+        raise ModelError(f"width: got {width!r}, allowed are {' and '.join(map(str, WIDTHS_OF_FILES))}")
+    if outputs and len(width) == 1:
+        raise ModelError("outputs: got names without a batch, allowed are those of width=(1, 'batch')")
     _refuse(model)
-    manifest, members = _contents(model, _start(model, data), levels)
+    start, asked = _start(model, data), several_of("queries", queries, QUERIES) if len(queries) else ()
+    manifest, members = _contents(model, start, levels, asked, _batch(start, outputs) if len(width) > 1 else {})
     controls = np.frombuffer(members["controls.bin"], "<f8").reshape(BLOCKS, model.nu)
     test = {"steps": STEPS // BLOCKS, "blocks": BLOCKS}
     manifest["self_test"] = test | {"hash": moved(_start(model, data), controls, test["steps"])}
     return _write(out, manifest, members, bool({*levels} & {*runnable_levels()}))
 
 
-def _contents(model: Model, world: Data, levels: list[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
+def _contents(
+    model: Model, world: Data, levels: list[str], asked: tuple[str, ...], batch: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Returns the manifest, without the self-test, and the other members by name."""
-    workspace = world.workspace
-    sections = {
-        name: _section(record, workspace.sizes)
-        for name, record in (("model", workspace.rows.record), ("data", workspace.record))
-    }
-    kernels = [kernel for level in levels for kernel in _kernels(level)]
+    records, workspace = {"queries": prepared(world, asked)} if asked else {}, world.workspace
+    sizes = {**workspace.sizes, "jac_nv": model.nv, "jac_nbody": model.nbody}
+    records = {"model": workspace.rows.record, "data": workspace.record, **records}
+    members: dict[str, bytes] = {}
+    found = {name: _section(f"{name}.bin", record, sizes, members) for name, record in records.items()}
+    forms = {FORM: [*STAGES.values(), *(QUERIES[n].stage for n in asked)]}
+    if batch:
+        members |= batch.pop("members")
+        forms[TILE] = [run_tiles]
+    kernels = [kernel for level in levels for kernel in _kernels(level, forms)]
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "featherlane": _version(),
@@ -99,15 +129,16 @@ def _contents(model: Model, world: Data, levels: list[str]) -> tuple[dict[str, A
         "layout": library().layout_hash(),
         "symbols": {name: symbol(stage, *FORM, False) for name, stage in STAGES.items()},
         "targets": [target for target, _ in kernels],
-        "records": {
-            name: {"bytes": nbytes, "image": f"{name}.bin", "fields": fields}
-            for name, (fields, nbytes, _) in sections.items()
+        "records": found,
+        "pointers": _pointers(workspace.record, found["data"]["fields"]),
+        "queries": {
+            name: {"symbol": symbol(QUERIES[name].stage, *FORM, False), "numbers": QUERIES[name].numbers}
+            for name in asked
         },
-        "pointers": _pointers(workspace.record, sections["data"][0]),
+        "batch": batch,
         "state": _state(model),
         "names": {kind: model.names(kind) for kind in NAMED},
     }
-    members = {f"{name}.bin": image for name, (_, _, image) in sections.items()}
     members |= {target["file"]: code for target, code in kernels}
     members["controls.bin"] = _controls(model).astype("<f8").tobytes()
     loaders = LOADERS if any(target["system"] == wasm.PLACE[0] for target, _ in kernels) else LOADERS[:2]
@@ -161,15 +192,18 @@ def _version() -> str:
         return "not installed"
 
 
-def _kernels(level: str) -> list[tuple[dict[str, str], bytes]]:
-    """Returns (target, as the manifest lists it, and its code) for a level; wasm32 has two."""
+def _kernels(level: str, forms: Mapping[tuple[str, int], Sequence[Stage]]) -> list[tuple[dict[str, str], bytes]]:
+    """Returns (target, as the manifest lists it, and its code) for a level; wasm32 has two.
+
+    forms: the stages of a native target; wasm32 has those of one world.
+    """
     name, (system, architecture) = split_target(level)
     if name == wasm.LEVEL:
         codes = {
             f"{name}-{kind}.wasm.gz": code for kind, code in wasm.modules(library(), STAGES.values(), FORM).items()
         }
     else:
-        codes = {f"{name}.so": shared_object(library(), STAGES.values(), FORM, level)}
+        codes = {f"{name}.so": shared_object(library(), forms, level)}
     found = {"system": system, "architecture": architecture}
     return [
         ({"name": file.split(".")[0], **found, "file": f"kernels/{system}-{architecture}/{file}"}, code)
@@ -205,10 +239,45 @@ def _start(model: Model, data: Data | None) -> Data:
     return world
 
 
-def _section(record: Record, sizes: Mapping[str, int]) -> tuple[list[dict[str, Any]], int, bytes]:
-    """Returns the fields of a record for the manifest, the size of its memory, and its image."""
+def _batch(start: Data, outputs: Sequence[str]) -> dict[str, Any]:
+    """Returns the entry of a batch in the manifest, with its further members: those of a `Batch` that starts so."""
+    model, members = start.model, {}
+    if isinstance(outputs, str):
+        raise ArgumentTypeError(f"outputs: got {outputs!r}, allowed is a sequence of names")
+    batch, state = Batch(model, 2, 1), [field for field, _ in places(model, State.INTEGRATION)]
+    for name in (*state, *outputs):
+        batch.bind(name)
+    plans, (_, width) = batch.runner.plans, TILE
+    (workspace,) = plans.prepare(width)
+    plan, forward = (plans.step_plan(nstep, width, {}, {}, None) for nstep in (1, 0))
+    plan.begin(1, np.arange(2), np.arange(2))
+    names = {kind: [t.field for t in plan.transfers[kind] if t.array.size] for kind in ("load", "store")}
+    last = [t.field for t in forward.transfers["store"] if t.array.size]
+    if names["store"][len(names["store"]) - len(last) :] != last:
+        raise AssertionError("a forward pass stores other fields than the last ones of a step")
+    tile = _section("tile.bin", workspace.record, workspace.sizes, members)
+    kept = {*batch.arrays.rows, *batch.arrays.bound}
+    return {
+        "width": width,
+        "symbol": symbol(run_tiles, *TILE, False),
+        "data": tile,
+        "worlds": _section("worlds.bin", start.workspace.record, start.workspace.sizes, members, kept),
+        "pointers": _pointers(workspace.record, tile["fields"]),
+        "transfers": [f.name for f in plan.record.layout.fields],
+        **names,
+        "forward_stores": len(last),
+        "skips_outputs": int(plans.skips_outputs),
+        "pair_memory": plans.pair_memory().shape[1],
+        "members": members,
+    }
+
+
+def _section(
+    image: str, record: Record, sizes: Mapping[str, int], members: dict[str, bytes], names: Container[str] | None = None
+) -> dict[str, Any]:
+    """Returns a record, or some of its fields, for the manifest; adds its image to the members."""
     fields, offset, lines, content = [], 0, [np.zeros(0, "<i8")], [np.zeros((0, LINE), np.uint8)]
-    for f in record.layout.fields:
+    for f in (f for f in record.layout.fields if names is None or f.name in names):
         if f.kind == "size":
             fields.append({"name": f.name, "kind": "size", "value": record.size(f.name)})
             continue
@@ -222,7 +291,7 @@ def _section(record: Record, sizes: Mapping[str, int]) -> tuple[list[dict[str, A
                 "unit": f.unit,
                 "offset": offset,
                 "rows": len(array),
-                "writable": int(f.role in ("state", "drive", "input")),
+                "writable": int(f.role in ("state", "drive", "input") or f.name in INPUTS),
                 "reset": int(f.traits.reset or f.name == "tree_settled"),
                 "whole": int(f.dtype == "int64" or f.kind in ("int", "long")),
             }
@@ -235,11 +304,10 @@ def _section(record: Record, sizes: Mapping[str, int]) -> tuple[list[dict[str, A
             content.append(rows[kept])
         offset += -(-array.nbytes // LINE) * LINE + LINE
     every = np.concatenate(lines)
-    return (
-        fields,
-        offset,
-        np.int64(every.size).astype("<i8").tobytes() + every.tobytes() + np.concatenate(content).tobytes(),
+    members[image] = b"".join(
+        part.tobytes() for part in (np.array([every.size], "<i8"), every, np.concatenate(content))
     )
+    return {"bytes": offset, "image": image, "fields": fields}
 
 
 def _pointers(record: Record, fields: list[dict[str, Any]]) -> list[tuple[int, int]]:

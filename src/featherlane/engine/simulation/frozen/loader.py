@@ -18,7 +18,7 @@ from featherlane.errors import ModelError
 
 SOURCE = Path(__file__).with_name("featherlane.c")
 LIBRARY = "libfeatherlane.so"  # in the folder of the prebuilt kernels
-MOST_AXES, TEXT = 3, 256
+MOST_AXES, TEXT = 4, 256
 DTYPES = (np.float64, np.int32, np.int64)  # by fl_type
 World, Text, Int, Long = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_int64
 
@@ -56,10 +56,13 @@ CONTACT = np.dtype(  # the structure fl_contact
 FIELD = ctypes.POINTER(Field)
 FUNCTIONS = {  # name -> (result, arguments)
     "fl_open": (World, [Text, Text, ctypes.c_void_p, ctypes.c_size_t]),
+    "fl_open_batch": (World, [Text, Text, Long, ctypes.c_void_p, ctypes.c_size_t]),
     "fl_close": (None, [World]),
     "fl_step": (Int, [World, Long]),
     "fl_forward": (Int, [World]),
     "fl_reset": (None, [World]),
+    "fl_reset_world": (None, [World, Long]),
+    "fl_query": (Int, [World, Text, ctypes.POINTER(Long)]),
     "fl_find": (Int, [World, Text, FIELD]),
     "fl_find_constant": (Int, [World, Text, FIELD]),
     "fl_size": (Long, [World, Text]),
@@ -120,9 +123,13 @@ class Opened:
         address: the C library's pointer.
     """
 
-    def __init__(self, path: Path, trust: str | None):
+    def __init__(self, path: Path, trust: str | None, nworld: int):
         error, self.address = ctypes.create_string_buffer(TEXT), None
-        self.address = loader().fl_open(os.fsencode(path), trust.encode() if trust else None, error, TEXT)
+        name, trusted = os.fsencode(path), trust.encode() if trust else None
+        if nworld:
+            self.address = loader().fl_open_batch(name, trusted, nworld, error, TEXT)
+        else:
+            self.address = loader().fl_open(name, trusted, error, TEXT)
         if not self.address:
             raise ModelError(f"{path}: {error.value.decode(errors='replace')}")
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,10 @@ from numpy.typing import ArrayLike
 from featherlane.engine.model.arguments import whole_argument
 from featherlane.engine.model.assignment import assign, broadcast_reals, is_mixed
 from featherlane.engine.model.status import FOUND_FULL, FOUND_NON_FINITE, STATUS
-from featherlane.engine.simulation.frozen.loader import CONTACT, Field, Opened, loader
+from featherlane.engine.simulation.batch.arrays import chosen_worlds
+from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.frozen.loader import CONTACT, Field, Long, Opened, loader
+from featherlane.engine.simulation.frozen.queries import QUERIES, numbers_of, values_of
 from featherlane.engine.simulation.tile.call_lock import Turn
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.world.data import Data
@@ -29,6 +32,7 @@ from featherlane.errors import (
 )
 
 SUFFIX = ".flz"
+MOST_WORLDS = 1 << 24  # as in featherlane.c
 HASH = re.compile("[0-9a-f]{64}")
 
 
@@ -74,8 +78,8 @@ class FrozenWorld:
     else is read-only.  Sizes, such as `world.nq`, are attributes, too.  Each step has the bits that `featherlane.step`
     had when the file was written.
 
-    A frozen world steps, computes a forward pass and resets.  Everything else needs a model: edits of its
-    constants, more sensors or actuators, queries, derivatives and batches.
+    A frozen world steps, computes a forward pass, resets, and answers the queries that the file has.  Everything else
+    needs a model: edits of its constants, more sensors or actuators, other queries, derivatives.
 
     Attributes:
         path: the file.
@@ -84,16 +88,18 @@ class FrozenWorld:
         version: the version of Featherlane that wrote the file.
     """
 
-    def __init__(self, path: Path, trust: str | None = None):
+    _what, _can = "frozen world", "step, forward, reset, query, contact"
+
+    def __init__(self, path: Path, trust: str | None = None, nworld: int = 0):
         own = self.__dict__
-        own["_library"], own["_opened"], own["path"] = loader(), Opened(path, trust), path
+        own["_library"], own["_opened"], own["path"] = loader(), Opened(path, trust, nworld), path
         own["_handle"] = self._opened.address
-        own["_turn"], own["_unreported"] = Turn("frozen world"), FOUND_NON_FINITE | FOUND_FULL
+        own["_turn"], own["_unreported"] = Turn(self._what), FOUND_NON_FINITE | FOUND_FULL
         for name in ("hash", "target", "version"):
             own[name] = getattr(self._library, f"fl_{name}")(self._handle).decode()
 
     def __reduce__(self):
-        raise ArgumentTypeError("a frozen world cannot be pickled; thaw its file again, and set its state")
+        raise ArgumentTypeError(f"a {self._what} cannot be pickled; thaw its file again, and set its state")
 
     # ---- fields ------------------------------------------------------------------------------------------------------
     def _field(self, name: str, find: str = "fl_find") -> Field | None:
@@ -103,34 +109,45 @@ class FrozenWorld:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "_handle" not in self.__dict__:
-            raise UnknownAttributeError(f"a frozen world has no {name!r}")
+            raise UnknownAttributeError(f"a {self._what} has no {name!r}")
         f = self._field(name)
         if f is not None:
-            array = f.array(self._opened)
-            if array.shape == (1,):
-                return int(array[0]) if f.whole else float(array[0])
+            array = self._shown(f)
+            if not isinstance(array, np.ndarray) or array.flags.owndata:
+                return array  # a number, or a copy
             array.flags.writeable = bool(f.writable)
             return self.__dict__.setdefault(name, array)
         size = self._library.fl_size(self._handle, name.encode())
         if size >= 0:
             return size
-        if hasattr(Data, name):
+        if hasattr(Data, name) or hasattr(Batch, name):
             raise UnknownAttributeError(
-                f"a frozen world cannot do {name!r}, allowed are step, forward, reset, get_state, set_state, "
-                "constant, id, contact, status, self_test and fields; load the model for all else"
+                f"a {self._what} cannot do {name!r}, allowed are {self._can}, get_state, set_state, constant, id, "
+                "status, self_test and fields; load the model for all else"
             )
-        raise UnknownAttributeError(f"a frozen world has no {name!r}{near(name, DATA.index)}")
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> UnknownAttributeError:
+        return UnknownAttributeError(f"a {self._what} has no {name!r}{near(name, DATA.index)}")
+
+    def _shown(self, f: Field) -> Any:
+        """Returns a field in its shape; one number as a number."""
+        array = f.array(self._opened)
+        if array.shape == (1,):
+            return int(array[0]) if f.whole else float(array[0])
+        return array
 
     def __setattr__(self, name: str, value: Any) -> None:
         f = self._field(name)
         if f is None:
-            raise UnknownAttributeError(f"a frozen world has no field {name!r} to set{near(name, DATA.index)}")
+            raise UnknownAttributeError(f"a {self._what} has no field {name!r} to set{near(name, DATA.index)}")
         if not f.writable:
-            raise UnknownAttributeError(f"{name} of a frozen world is computed and cannot be set")
+            raise UnknownAttributeError(f"{name} of a {self._what} is computed and cannot be set")
         assign(name, f.array(self._opened), value, mixed=is_mixed(name))
 
     def __repr__(self) -> str:
-        return f"FrozenWorld({str(self.path)!r}, version={self.version}, target={self.target}, time={self.time:g})"
+        kind, path = type(self).__name__, str(self.path)
+        return f"{kind}({path!r}, version={self.version}, target={self.target}, nworld={self.nworld})"
 
     def constant(self, name: str) -> np.ndarray:
         """Returns a field of the model by name, such as `body_mass` (nbody,), read-only.
@@ -202,9 +219,47 @@ class FrozenWorld:
         found &= self._unreported & kinds
         self.__dict__["_unreported"] &= ~found
         if found & FOUND_NON_FINITE:
-            warn_of_non_finite("a frozen world", self.nreset > 0, owner="world", level=2)
+            warn_of_non_finite(f"a {self._what}", bool(np.any(self.nreset)), owner="world", level=2)
         if found & FOUND_FULL:
-            warn_of_full("a frozen world", len(self.con_dist), owner="world", level=2)
+            warn_of_full(f"a {self._what}", self.nconmax, owner="world", level=2)
+
+    def query(
+        self, name: str, *, kind: str | None = None, id: int | str | None = None, **inputs: ArrayLike
+    ) -> dict[str, np.ndarray]:
+        """Computes a query that the file has, of the fields of the last step or `forward`.
+
+        Args:
+            name: `jac`, `jac_dot`: the Jacobian of an object and its rate, (6, nv), linear rows first;
+                `object_velocity`: angular and linear velocity (6,) [rad/s, m/s];  `full_m`: the inertia matrix
+                (nv, nv);  `energy`: potential and kinetic (2,) [J];  `inverse`: `qfrc_inverse` (nv,) of `qacc` (nv,);
+                `ray`: `distance` [m] and `geom`, -1 without a hit, and `normal` (3,).
+            kind: of the object: "body", "com" (its centre of mass), "geom", "site", "camera", or "point" (of a body).
+            id: name or number of the object.
+            inputs: `point` (3,) [m] of a "point" or a ray; `direction` (3,), a unit vector, and `exclude`, a body, of
+                a ray; `qacc` of the inverse.
+
+        Returns:
+            Copies of the results, by name.
+
+        Raises:
+            ModelError: the file does not have the query; invalid arguments.
+            UnknownNameError: an unknown object.
+            RuntimeError: another thread is in a call of this world.
+        """
+        numbers = numbers_of(self, name, kind, id)
+        for field, value in values_of(name, inputs).items():
+            array = self._required(field).array(self._opened)
+            array[...] = broadcast_reals(field.rpartition(".")[2], value, array.shape)
+        if not self._turn.hold(self._library.fl_query, self._handle, name.encode(), (Long * 2)(*numbers)):
+            raise ModelError(f"query: the file has no {name!r}; freeze the model with queries=({name!r},)")
+        results = {field: self._required(field).array(self._opened).copy() for field in QUERIES[name].results}
+        return {field.rpartition(".")[2]: array for field, array in results.items()}
+
+    def _required(self, name: str) -> Field:
+        f = self._field(name)
+        if f is None:
+            raise ModelError(f"query: the file has no queries with {name!r}; freeze the model with queries=")
+        return f
 
     def reset(self) -> None:
         """Resets to the state that the file has; all derived fields become zero.
@@ -216,7 +271,7 @@ class FrozenWorld:
 
     def get_state(self) -> np.ndarray:
         """Returns all that a step reads, (state_size,), as `featherlane.get_state` of the model; a copy."""
-        out = np.zeros(self._library.fl_state_size(self._handle))
+        out = np.zeros(self._state_shape())
         self._library.fl_get_state(self._handle, out.ctypes.data)
         return out
 
@@ -226,17 +281,86 @@ class FrozenWorld:
         Raises:
             ModelError: a vector of another length.
         """
-        shape = (self._library.fl_state_size(self._handle),)
-        given = np.ascontiguousarray(broadcast_reals("state", state, shape), np.float64)
+        given = np.ascontiguousarray(broadcast_reals("state", state, self._state_shape()), np.float64)
         self._library.fl_set_state(self._handle, given.ctypes.data)
+
+    def _state_shape(self) -> tuple[int, ...]:
+        return (self._library.fl_state_size(self._handle),)
 
     def self_test(self) -> bool:
         """Returns whether this machine computes the states of the file's self-test, bit for bit; the world is reset."""
         return bool(self._turn.hold(self._library.fl_self_test, self._handle))
 
 
-def thaw(path: str | os.PathLike[str], *, trust: str | None = None) -> FrozenWorld:
-    """Opens a file of `freeze`: a world that its own kernels step, bitwise as on the day the file was written.
+class FrozenBatch(FrozenWorld):
+    """Holds worlds of a frozen file, which step together as in a `Batch`; `thaw(path, nworld=n)` creates it.
+
+    Fields, states and counts have the number of the world as their first axis: `batch.qpos` (nworld, nq), `batch.time`
+    (nworld,).  A batch has the fields of the state and the outputs with which the file was frozen.  An output belongs
+    to the state before the last step, or to the present one after `forward`.  A batch uses one thread; several
+    batches of a file may run in different threads.
+
+    A frozen batch has no contacts, no queries, no rollouts and no fields of the model by world.
+    """
+
+    _what, _can = "frozen batch", "step, forward, reset"
+
+    def _unknown(self, name: str) -> UnknownAttributeError:
+        if name in DATA:
+            return UnknownAttributeError(f"a frozen batch has no {name!r}; freeze the model with outputs=({name!r},)")
+        return super()._unknown(name)
+
+    def _shown(self, f: Field) -> np.ndarray:
+        array = f.array(self._opened)
+        array = array[:, 0] if array.shape[1:] == (1,) else array
+        return array.astype(np.int64) if f.whole else array
+
+    @property
+    def status(self) -> dict[str, np.ndarray]:
+        """Counts of steps and forward passes with an event since each world's reset, (nworld,), as `Batch.status`."""
+        return {name: self.warning[:, k].astype(np.int64) for k, name in enumerate(STATUS)}
+
+    @property
+    def contact(self) -> np.recarray:
+        """Raises an error, because a frozen batch has no contacts."""
+        raise ModelError("a frozen batch has no contacts; thaw one world, and set its state")
+
+    def query(self, name: str, **inputs: Any) -> dict[str, np.ndarray]:
+        """Raises an error, because a frozen batch has no queries."""
+        raise ModelError("a frozen batch has no queries; thaw one world, and set its state")
+
+    def reset(self, ids: ArrayLike | None = None) -> None:
+        """Resets worlds to the state that the file has; their derived fields become zero.
+
+        Args:
+            ids: the worlds, by number or as a mask; None for all.
+
+        Raises:
+            ModelError: ids out of range or repeated.
+            RuntimeError: another thread is in a call of this batch.
+        """
+        if ids is None:
+            super().reset()
+            return
+        for k in chosen_worlds(ids, self.nworld).tolist():
+            self._turn.hold(self._library.fl_reset_world, self._handle, k)
+
+    def _state_shape(self) -> tuple[int, ...]:
+        return (self.nworld, *super()._state_shape())
+
+
+@overload
+def thaw(path: str | os.PathLike[str], *, trust: str | None = None, nworld: None = None) -> FrozenWorld: ...
+
+
+@overload
+def thaw(path: str | os.PathLike[str], *, trust: str | None = None, nworld: int) -> FrozenBatch: ...
+
+
+def thaw(
+    path: str | os.PathLike[str], *, trust: str | None = None, nworld: int | None = None
+) -> FrozenWorld | FrozenBatch:
+    """Opens a file of `freeze`: worlds that its own kernels step, bitwise as on the day the file was written.
 
     The file has machine code, which runs with all rights of this process: open only files of a source that you trust,
     or give the hash that the source has published.  Hashes, sizes and offsets are verified before code is mapped.
@@ -244,15 +368,18 @@ def thaw(path: str | os.PathLike[str], *, trust: str | None = None) -> FrozenWor
     Args:
         path: the file, which ends in .flz.
         trust: the hash that `freeze` returned, 64 hexadecimal digits; None: any file that fits.
+        nworld: number of worlds of a batch, which the file must have; None: one world.
 
     Returns:
-        The world, in the state that the file has.
+        The world, or the batch of worlds, in the state that the file has.
 
     Raises:
-        ModelError: the file cannot be read, is no frozen world, does not fit, has another hash than `trust`, or has no
-            kernels for this processor.
+        ModelError: the file cannot be read, is no frozen world, does not fit, has another hash than `trust`, has no
+            kernels for this processor or no batch; nworld is out of range.
         RuntimeError: the system is not Linux, or the installation lacks the C library and a C compiler.
     """
     if trust is not None and not (isinstance(trust, str) and HASH.fullmatch(trust)):
         raise ModelError(f"trust: got {trust!r}, allowed are 64 hexadecimal digits in lower case, or None")
-    return FrozenWorld(checked_path(path), trust)
+    if nworld is None:
+        return FrozenWorld(checked_path(path), trust)
+    return FrozenBatch(checked_path(path), trust, whole_argument("nworld", nworld, 1, MOST_WORLDS))
