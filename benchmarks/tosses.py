@@ -1,0 +1,248 @@
+"""Real cube tosses against simulation, with parameters identified on one half and judged on the other; five minutes.
+
+    python benchmarks/tosses.py PATH --write
+
+PATH is a file of tosses, the folder `tosses_processed` of the public data, its zip file, or ADDRESS in toss_recording.py
+(https://github.com/DAIRLab/contact-nets/archive/refs/heads/main.zip).  `--engine pybullet=PYTHON` adds an engine that
+another interpreter has (pybullet, drake, dart).  `--gradients` compares gradients with finite differences.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from report import arguments, markdown, origin, publish
+from toss_recording import (
+    ADDRESS,
+    HALF,
+    INERTIA,
+    MASS,
+    RATE,
+    Errors,
+    Parameter,
+    Recording,
+    errors,
+    evolve,
+    halves,
+    load,
+)
+
+import featherlane as fl
+
+# one step for each sample: the backward differences of the recording are then the velocities of semi-implicit Euler
+SCENE = f"""<mujoco><option timestep="{1.0 / RATE}" cone="elliptic"/><worldbody>
+  <geom name="board" type="plane" size="1 1 1" pos="0 0 -0.0012" friction="0.18 0.005 0.0001" priority="1"/>
+  <body name="cube"><freejoint/><inertial pos="0 0 0" mass="{MASS}" diaginertia="{INERTIA} {INERTIA} {INERTIA}"/>
+    <geom name="cube" type="box" size="{HALF} {HALF} {HALF}"/></body></worldbody></mujoco>"""
+BOARD, CUBE = 0, 1  # geoms; the board's friction, solref and solimp count, by its priority
+POPULATION, GENERATIONS, FIT_SAMPLES = 20, 30, 100
+SHAPE = {
+    "friction": Parameter(0.17, 0.15),
+    "half width [m]": Parameter(HALF, 0.0004, log=False),
+    "height of the board [m]": Parameter(-0.0012, 0.0004, log=False),
+    "inertia [kg m2]": Parameter(INERTIA, 0.1),
+}
+SOFT = {
+    "time constant [s]": Parameter(0.02, 0.4),
+    "damping ratio": Parameter(0.7, 0.4),
+    "impedance at contact": Parameter(0.7, 0.3, most=0.95),
+    "width of impedance [m]": Parameter(0.001, 0.6),
+}
+BOUNCE = {"restitution": Parameter(0.125, 0.4, most=1.0)}
+
+
+class Variant(NamedTuple):
+    """A contact model with options, and its unknowns."""
+
+    options: dict
+    unknowns: dict[str, Parameter]
+
+
+CONE = {"contact_model": "lcp", "lcp_solver": "pgs", "lcp_cone": "cone"}
+VARIANTS = {
+    "convex": Variant({"contact_model": "convex"}, SHAPE | SOFT | {"impratio": Parameter(1.0, 1.0)}),
+    "coulomb": Variant({"contact_model": "coulomb"}, SHAPE | SOFT | BOUNCE),
+    "lcp, cone": Variant(CONE, SHAPE | BOUNCE),
+    "lcp, pyramid": Variant({"contact_model": "lcp"}, SHAPE | BOUNCE),
+}
+
+
+def apply(batch: fl.Batch, values: dict[str, np.ndarray]) -> None:
+    """Sets parameters of worlds, each (nworld,)."""
+    for name, value in values.items():
+        if name == "friction":
+            batch.expand("geom_friction")[:, BOARD, 0] = value
+        elif name == "half width [m]":
+            batch.expand("geom_size")[:, CUBE] = value[:, None]
+        elif name == "height of the board [m]":
+            batch.expand("geom_pos")[:, BOARD, 2] = value
+        elif name == "inertia [kg m2]":
+            batch.expand("body_inertia")[:, 1] = value[:, None]
+        elif name == "impratio":
+            batch.expand("opt.impratio")[:, 0] = value
+        elif name == "restitution":
+            batch.expand("geom_restitution")[:, BOARD] = value
+        else:
+            field, k = {"time": ("geom_solref", 0), "damping": ("geom_solref", 1), "impedance": ("geom_solimp", 0)}.get(
+                name.split()[0], ("geom_solimp", 2)
+            )
+            batch.expand(field)[:, BOARD, k] = value
+    batch.set_const()
+
+
+def prepared(options: dict) -> fl.Model:
+    """The scene under options of the contact model."""
+    model = fl.load(SCENE)
+    for name, value in options.items():
+        setattr(model.opt, name, value)
+    return model
+
+
+def simulate(model: fl.Model, recording: Recording, values: dict[str, np.ndarray] | None = None) -> np.ndarray:
+    """Simulates all tosses of a recording, for each candidate, as one batch.
+
+    Args:
+        model: the scene.
+        recording: n tosses.
+        values: by unknown, (candidates,); None for the model's.
+
+    Returns:
+        (candidates, n, L, 7) poses.
+    """
+    count = len(next(iter(values.values()))) if values else 1
+    n, samples = recording.pose.shape[:2]
+    batch = fl.Batch(model, count * n)
+    batch.qpos[:] = np.tile(recording.pose[:, 0], (count, 1))
+    batch.qvel[:] = np.tile(recording.velocity, (count, 1))
+    if values:
+        apply(batch, {name: np.repeat(value, n) for name, value in values.items()})
+    pose = np.empty((count * n, samples, 7))
+    pose[:, 0] = batch.qpos
+    pose[:, 1:] = batch.rollout(samples - 1, record=("qpos",))["qpos"]
+    return pose.reshape(count, n, samples, 7)
+
+
+def judge(model: fl.Model, recording: Recording, values: dict[str, float] | None = None) -> Errors:
+    """Errors of all tosses over their whole length, short and long tosses in separate batches."""
+    found = [np.empty(len(recording.length)) for _ in Errors._fields]
+    for ids in np.array_split(np.argsort(recording.length), 4):
+        part = recording.part(ids)
+        arrays = values and {name: np.array([value]) for name, value in values.items()}
+        for whole, some in zip(found, errors(part, simulate(model, part, arrays)), strict=True):
+            whole[ids] = some[0]
+    return Errors(*found)
+
+
+def identify(variant: Variant, recording: Recording, *, generations=GENERATIONS, population=POPULATION, seed=0):
+    """Fits the unknowns of a variant by CMA-ES; returns the values by name and the seconds."""
+    model, names = prepared(variant.options), list(variant.unknowns)
+    part = recording.part(np.arange(len(recording.length)), FIT_SAMPLES)
+
+    def values(x: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: variant.unknowns[name].value(x[..., k]) for k, name in enumerate(names)}
+
+    start = time.perf_counter()
+    found = evolve(
+        lambda x: errors(part, simulate(model, part, values(x))).loss,
+        len(names),
+        population=population,
+        generations=generations,
+        seed=seed,
+    )
+    return {name: float(value) for name, value in values(found).items()}, time.perf_counter() - start
+
+
+def in_mujoco(recording: Recording, values: dict[str, float]) -> Errors:
+    """The errors of MuJoCo's `mj_step` with parameters of the convex model."""
+    import mujoco
+
+    m = mujoco.MjModel.from_xml_string(SCENE)
+    m.geom_friction[BOARD, 0], m.geom_size[CUBE] = values["friction"], values["half width [m]"]
+    m.geom_rbound[CUBE] = np.sqrt(3.0) * values["half width [m]"]
+    m.geom_aabb[CUBE, 3:] = values["half width [m]"]
+    m.geom_pos[BOARD, 2], m.body_inertia[1] = values["height of the board [m]"], values["inertia [kg m2]"]
+    m.geom_solref[BOARD] = values["time constant [s]"], values["damping ratio"]
+    m.geom_solimp[BOARD, [0, 2]] = values["impedance at contact"], values["width of impedance [m]"]
+    m.opt.impratio = values["impratio"]
+    d = mujoco.MjData(m)
+    mujoco.mj_setConst(m, d)
+    pose = np.full((1, *recording.pose.shape), np.nan)
+    for k, length in enumerate(recording.length):
+        mujoco.mj_resetData(m, d)
+        d.qpos[:], d.qvel[:] = recording.pose[k, 0], recording.velocity[k]
+        for sample in range(length):
+            pose[0, k, sample] = d.qpos
+            mujoco.mj_step(m, d)
+    return Errors(*(x[0] for x in errors(recording, pose)))
+
+
+def engine(name: str, python: str, place: str) -> dict:
+    """Runs toss_engines.py under another interpreter; returns its record."""
+    script = Path(__file__).with_name("toss_engines.py")
+    result = subprocess.run([python, str(script), name, place], capture_output=True, text=True)
+    if result.returncode:
+        raise RuntimeError(f"{name}: {result.stderr.strip().splitlines()[-1]}")
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+COLUMNS = ["simulation", "position [%]", "median", "rotation [°]", "median", "other face [%]", "identification [s]"]
+
+
+def row(label: str, found: dict[str, float], seconds: float | None) -> list[str]:
+    """A row of the table."""
+    keys = "position", "position median", "rotation", "rotation median", "other face"
+    return [label, *(f"{found[key]:.1f}" for key in keys), "" if seconds is None else f"{seconds:.0f}"]
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("path", help=f"the recording, or its address {ADDRESS}")
+    parser.add_argument("--variants", default=",".join(VARIANTS).replace("lcp, ", "lcp "), help="which are identified")
+    parser.add_argument("--generations", type=int, default=GENERATIONS)
+    parser.add_argument("--engine", action="append", default=[], metavar="NAME=PYTHON")
+    parser.add_argument("--gradients", action="store_true", help="the table of gradients instead")
+    parser.add_argument("--parameters", type=Path, help="JSON file of identified parameters, read by the pictures")
+    args = parser.parse_args()
+    recording = load(args.path)
+    fit, held = halves(len(recording.length))
+    if args.gradients:
+        import toss_gradients
+
+        return toss_gradients.main(recording.part(fit), recording.part(held), args.write)
+    wanted = [name.replace("lcp ", "lcp, ") for name in args.variants.split(",")]
+    rows, unknowns = [], {}
+    for name in wanted:
+        variant = VARIANTS[name]
+        model = prepared(variant.options)
+        if "restitution" in variant.unknowns:
+            model.geom_restitution[BOARD] = 0.125
+        rows.append(row(f"{name}: before", judge(model, recording.part(held)).summary(), None))
+        unknowns[name], seconds = identify(variant, recording.part(fit), generations=args.generations)
+        rows.append(row(f"{name}: identified", judge(model, recording.part(held), unknowns[name]).summary(), seconds))
+        print(rows[-2], rows[-1], unknowns[name], file=sys.stderr, flush=True)
+    if "convex" in unknowns:
+        rows.append(
+            row("MuJoCo, parameters of convex", in_mujoco(recording.part(held), unknowns["convex"]).summary(), None)
+        )
+    for text in args.engine:
+        name, _, python = text.partition("=")
+        found = engine(name, python, args.path)
+        rows.append(row(f"{found['name']}: before", found["before"], None))
+        rows.append(row(f"{found['name']}: identified", found["after"], found["seconds"]))
+        unknowns[found["name"]] = found["parameters"]
+    names = list(dict.fromkeys(name for found in unknowns.values() for name in found))
+    cells = [[name, *(f"{found[name]:.3g}" if name in found else "" for found in unknowns.values())] for name in names]
+    text = f"{markdown(COLUMNS, rows)}\n\n{markdown(['identified', *unknowns], cells)}"
+    if args.parameters:
+        args.parameters.write_text(json.dumps(unknowns, indent=1) + "\n")
+    publish("real-impacts", f"{text}\n\n{origin()}", args.write)
+
+
+if __name__ == "__main__":
+    main()
