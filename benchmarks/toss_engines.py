@@ -15,7 +15,7 @@ import time
 import numpy as np
 from toss_recording import HALF, INERTIA, MASS, RATE, Errors, Parameter, Recording, errors, evolve, halves, load
 
-POPULATION, GENERATIONS, FIT_SAMPLES, FIT_TOSSES = 10, 16, 100, 150
+POPULATION, GENERATIONS, FIT_SAMPLES, FIT_TOSSES = 10, 12, 100, 100
 GRAVITY, STEP = 9.81, 1.0 / RATE
 SHAPE = {
     "friction": Parameter(0.17, 0.15),
@@ -49,7 +49,9 @@ class Bullet:
         p.resetSimulation()
         p.setGravity(0.0, 0.0, -GRAVITY)
         p.setTimeStep(STEP)
-        p.setPhysicsEngineParameter(contactERP=values["contact ERP"], enableConeFriction=1, restitutionVelocityThreshold=0)
+        p.setPhysicsEngineParameter(
+            contactERP=values["contact ERP"], enableConeFriction=1, restitutionVelocityThreshold=0
+        )
         plane = p.createCollisionShape(p.GEOM_PLANE)
         board = p.createMultiBody(0.0, plane, basePosition=[0.0, 0.0, values["height of the board [m]"]])
         box = p.createCollisionShape(p.GEOM_BOX, halfExtents=[half] * 3)
@@ -134,7 +136,7 @@ class Drake:
 
     def build(self, values: dict[str, float]) -> None:
         """Makes the board and the cube."""
-        from pydrake.geometry import AddContactMaterial, AddCompliantHydroelasticProperties, HalfSpace, ProximityProperties, Sphere  # noqa: F401, I001
+        from pydrake.geometry import AddContactMaterial, HalfSpace, ProximityProperties, Sphere
         from pydrake.math import RigidTransform
         from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, CoulombFriction, DiscreteContactApproximation
         from pydrake.multibody.tree import SpatialInertia, UnitInertia
@@ -193,7 +195,9 @@ def simulate(engine, recording: Recording, values: dict[str, float]) -> Errors:
     pose = np.full((1, *recording.pose.shape), np.nan)
     for k, length in enumerate(recording.length):
         first, velocity = recording.pose[k, 0], recording.velocity[k]
-        engine.start(first / [1, 1, 1, *[np.linalg.norm(first[3:])] * 4], velocity[:3], rotated(first[3:], velocity[3:]))
+        engine.start(
+            first / [1, 1, 1, *[np.linalg.norm(first[3:])] * 4], velocity[:3], rotated(first[3:], velocity[3:])
+        )
         pose[0, k, 0] = first
         for sample in range(1, length):
             pose[0, k, sample] = engine.step()
@@ -201,8 +205,9 @@ def simulate(engine, recording: Recording, values: dict[str, float]) -> Errors:
 
 
 def main() -> None:
-    if len(sys.argv) != 3 or sys.argv[1] not in ENGINES:
-        sys.exit(f"usage: toss_engines.py {{{','.join(ENGINES)}}} PATH")
+    if len(sys.argv) not in (3, 4) or sys.argv[1] not in ENGINES:
+        sys.exit(f"usage: toss_engines.py {{{','.join(ENGINES)}}} PATH [GENERATIONS]")
+    generations = min(GENERATIONS, int(sys.argv[3])) if len(sys.argv) == 4 else GENERATIONS
     engine, recording = ENGINES[sys.argv[1]](), load(sys.argv[2])
     fit, held = halves(len(recording.length))
     some, judged = recording.part(fit[:FIT_TOSSES], FIT_SAMPLES), recording.part(held)
@@ -212,19 +217,20 @@ def main() -> None:
         return {name: float(engine.unknowns[name].value(x[k])) for k, name in enumerate(names)}
 
     before = simulate(engine, judged, values(np.zeros(len(names)))).summary()
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     found = values(
         evolve(
             lambda X: np.array([simulate(engine, some, values(x)).loss for x in X]),
             len(names),
             population=POPULATION,
-            generations=GENERATIONS,
+            generations=generations,
         )
     )
-    seconds = time.perf_counter() - start
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     after = simulate(engine, judged, found).summary()
-    record = {"name": engine.name, "before": before, "after": after, "parameters": found, "seconds": seconds}
-    print(json.dumps({k: v if isinstance(v, str) else v for k, v in record.items()}, default=float))
+    record = {"name": engine.name, "before": before, "after": after, "parameters": found}
+    record |= {"seconds": seconds, "cpu": cpu}
+    print(json.dumps(record, default=float))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """The recorded cube tosses of ContactNets, errors of a simulation, and an evolution strategy; NumPy only.
 
+    python benchmarks/toss_recording.py ADDRESS tosses.npz    # one file of all tosses, for examples/identify_toss.py
+
 Interpreters of other engines import this module, so it imports neither Featherlane nor MuJoCo.
 
-Source of the data: Pfrommer, Halm, Posa, ContactNets (CoRL 2020), https://github.com/DAIRLab/contact-nets, BSD-3-Clause.
+Source of the data: Pfrommer, Halm, Posa, ContactNets (CoRL 2020), github.com/DAIRLab/contact-nets, BSD-3-Clause.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import collections
 import io
 import pickle
+import sys
 import urllib.request
 import zipfile
 from collections.abc import Callable
@@ -21,7 +24,7 @@ import numpy as np
 RATE, HALF, MASS, INERTIA = 148.0, 0.0524, 0.37, 0.00081  # Hz, m, kg, kg m^2 of the authors
 ADDRESS = "https://github.com/DAIRLab/contact-nets/archive/refs/heads/main.zip"
 FOLDER = "data/tosses_processed/"
-TOSSES = 570
+FIELDS = "position", "quaternion", "velocity", "angular_velocity"
 
 
 class Recording(NamedTuple):
@@ -62,19 +65,19 @@ def read_tensor(data: bytes) -> np.ndarray:
     """
     stream = io.BytesIO(data)
     for _ in range(3):  # magic number, version, sizes of types
-        pickle.load(stream)  # noqa: S301  numbers and a dictionary of numbers, checked below by the length
+        _Storage(stream).load()
     reader = _Storage(stream)
     offset, size, stride = reader.load()
-    pickle.load(stream)  # noqa: S301  names of storages
+    _Storage(stream).load()  # names of storages
     values = np.frombuffer(data[stream.tell() + 8 :], reader.dtype)[offset:]
     bytes_each = np.dtype(reader.dtype).itemsize
     return np.lib.stride_tricks.as_strided(values, size, [bytes_each * s for s in stride]).astype(float)
 
 
-def _states(place: str) -> list[np.ndarray]:
+def _public(place: str) -> list[np.ndarray]:
     """Returns the states (samples, 13) of each toss, in metres, from a folder, a zip file or its address."""
     if place.startswith(("http://", "https://")):
-        with urllib.request.urlopen(place) as answer:  # noqa: S310
+        with urllib.request.urlopen(place) as answer:
             archive = zipfile.ZipFile(io.BytesIO(answer.read()))
     elif Path(place).is_dir():
         files = {int(f.stem): f.read_bytes() for f in Path(place).rglob("*.pt") if f.stem.isdigit()}
@@ -92,8 +95,8 @@ def _states(place: str) -> list[np.ndarray]:
     return states
 
 
-def load(place: str) -> Recording:
-    """Returns the tosses from their second sample on: velocities are backward differences.
+def states(place: str) -> list[np.ndarray]:
+    """Returns (samples, 13) of each toss: position [m], quaternion, velocity [m/s], angular velocity [rad/s].
 
     Args:
         place: a .npz file (start, position, quaternion, velocity, angular_velocity), the folder `tosses_processed`, a
@@ -104,22 +107,26 @@ def load(place: str) -> Recording:
     """
     if str(place).endswith(".npz"):
         with np.load(place) as data:
-            names = "start", "position", "quaternion", "velocity", "angular_velocity"
-            missing = [name for name in names if name not in data]
+            missing = [name for name in ("start", *FIELDS) if name not in data]
             if missing:
                 raise ValueError(f"{place}: no array {', '.join(missing)}")
-            start, *fields = (data[name] for name in names)
-        states = np.split(np.concatenate(fields, axis=1), start[1:-1])
+            found = np.split(np.concatenate([data[name] for name in FIELDS], axis=1), data["start"][1:-1])
     else:
-        states = _states(str(place))
-    for k, state in enumerate(states):
+        found = _public(str(place))
+    for k, state in enumerate(found):
         if len(state) < 3 or not np.isfinite(state).all():
             raise ValueError(f"{place}: toss {k} has {len(state)} samples, or a sample that is not finite")
-    length = np.array([len(state) - 1 for state in states])
-    pose = np.full((len(states), length.max(), 7), np.nan)
-    for k, state in enumerate(states):
+    return found
+
+
+def load(place: str) -> Recording:
+    """Returns the tosses of `states` from their second sample on, because velocities are backward differences."""
+    found = states(place)
+    length = np.array([len(state) - 1 for state in found])
+    pose = np.full((len(found), length.max(), 7), np.nan)
+    for k, state in enumerate(found):
         pose[k, : length[k]] = state[1:, :7]
-    return Recording(pose, np.array([state[1, 7:13] for state in states]), length)
+    return Recording(pose, np.array([state[1, 7:13] for state in found]), length)
 
 
 def halves(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -217,3 +224,18 @@ def evolve(loss: Callable[[np.ndarray], np.ndarray], n: int, *, population: int,
         C = (1.0 - c_one - c_rank) * C + c_one * np.outer(path, path) + c_rank * (best.T * weight) @ best
         sigma *= np.exp(c_sigma / damping * (norm / expected - 1.0))
     return mean
+
+
+def main(place: str, path: str) -> None:
+    """Writes the tosses of a place into a .npz file."""
+    found = states(place)
+    columns = np.split(np.concatenate(found), [3, 7, 10], axis=1)
+    start = np.cumsum([0, *map(len, found)])
+    np.savez_compressed(path, start=start, **dict(zip(FIELDS, columns, strict=True)))
+    print(f"{path}: {len(found)} tosses, {start[-1]} samples")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

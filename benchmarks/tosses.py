@@ -2,8 +2,8 @@
 
     python benchmarks/tosses.py PATH --write
 
-PATH is a file of tosses, the folder `tosses_processed` of the public data, its zip file, or ADDRESS in toss_recording.py
-(https://github.com/DAIRLab/contact-nets/archive/refs/heads/main.zip).  `--engine pybullet=PYTHON` adds an engine that
+PATH is a file of tosses, the folder `tosses_processed` of the public data, its zip file, or the address of this file,
+https://github.com/DAIRLab/contact-nets/archive/refs/heads/main.zip.  `--engine pybullet=PYTHON` adds an engine that
 another interpreter has (pybullet, drake, dart).  `--gradients` compares gradients with finite differences.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import toss_gradients
 from report import arguments, markdown, origin, publish
 from toss_recording import (
     ADDRESS,
@@ -140,14 +141,15 @@ def judge(model: fl.Model, recording: Recording, values: dict[str, float] | None
 
 
 def identify(variant: Variant, recording: Recording, *, generations=GENERATIONS, population=POPULATION, seed=0):
-    """Fits the unknowns of a variant by CMA-ES; returns the values by name and the seconds."""
+    """Fits the unknowns of a variant by CMA-ES; returns the values by name, the seconds and the CPU seconds."""
     model, names = prepared(variant.options), list(variant.unknowns)
     part = recording.part(np.arange(len(recording.length)), FIT_SAMPLES)
 
     def values(x: np.ndarray) -> dict[str, np.ndarray]:
         return {name: variant.unknowns[name].value(x[..., k]) for k, name in enumerate(names)}
 
-    start = time.perf_counter()
+    simulate(model, part, values(np.zeros((1, len(names)))))  # kernels are compiled or loaded
+    start, cpu = time.perf_counter(), time.process_time()
     found = evolve(
         lambda x: errors(part, simulate(model, part, values(x))).loss,
         len(names),
@@ -155,7 +157,8 @@ def identify(variant: Variant, recording: Recording, *, generations=GENERATIONS,
         generations=generations,
         seed=seed,
     )
-    return {name: float(value) for name, value in values(found).items()}, time.perf_counter() - start
+    seconds = time.perf_counter() - start, time.process_time() - cpu
+    return {name: float(value) for name, value in values(found).items()}, *seconds
 
 
 def in_mujoco(recording: Recording, values: dict[str, float]) -> Errors:
@@ -182,22 +185,33 @@ def in_mujoco(recording: Recording, values: dict[str, float]) -> Errors:
     return Errors(*(x[0] for x in errors(recording, pose)))
 
 
-def engine(name: str, python: str, place: str) -> dict:
+def engine(name: str, python: str, place: str, generations: int) -> dict:
     """Runs toss_engines.py under another interpreter; returns its record."""
     script = Path(__file__).with_name("toss_engines.py")
-    result = subprocess.run([python, str(script), name, place], capture_output=True, text=True)
+    result = subprocess.run([python, str(script), name, place, str(generations)], capture_output=True, text=True)
     if result.returncode:
         raise RuntimeError(f"{name}: {result.stderr.strip().splitlines()[-1]}")
     return json.loads(result.stdout.splitlines()[-1])
 
 
-COLUMNS = ["simulation", "position [%]", "median", "rotation [°]", "median", "other face [%]", "identification [s]"]
+def record(variant: Variant, fit: Recording, held: Recording, generations: int) -> dict:
+    """Identifies a variant on one half; returns errors on the other half before and after, parameters and times."""
+    model = prepared(variant.options)
+    guess = {name: unknown.first for name, unknown in variant.unknowns.items()}
+    found, seconds, cpu = identify(variant, fit, generations=generations)
+    before, after = (judge(model, held, values).summary() for values in (guess, found))
+    return {"before": before, "after": after, "parameters": found, "seconds": seconds, "cpu": cpu}
 
 
-def row(label: str, found: dict[str, float], seconds: float | None) -> list[str]:
+COLUMNS = ["simulation", "position [%]", "median", "rotation [°]", "median", "other face [%]", "time [s]", "CPU [s]"]
+
+
+def row(label: str, found: dict[str, float], seconds: tuple[float, ...] = ()) -> list[str]:
     """A row of the table."""
     keys = "position", "position median", "rotation", "rotation median", "other face"
-    return [label, *(f"{found[key]:.1f}" for key in keys), "" if seconds is None else f"{seconds:.0f}"]
+    return [label, *(f"{found[key]:.1f}" for key in keys), *(f"{s:.0f}" for s in seconds or ())] + [""] * (
+        0 if seconds else 2
+    )
 
 
 def main() -> None:
@@ -207,40 +221,36 @@ def main() -> None:
     parser.add_argument("--generations", type=int, default=GENERATIONS)
     parser.add_argument("--engine", action="append", default=[], metavar="NAME=PYTHON")
     parser.add_argument("--gradients", action="store_true", help="the table of gradients instead")
-    parser.add_argument("--parameters", type=Path, help="JSON file of identified parameters, read by the pictures")
+    parser.add_argument("--parameters", type=Path, help="write all results into this JSON file")
+    parser.add_argument("--reuse", type=Path, help="read results from this file; only other variants are identified")
     args = parser.parse_args()
     recording = load(args.path)
     fit, held = halves(len(recording.length))
     if args.gradients:
-        import toss_gradients
-
-        return toss_gradients.main(recording.part(fit), recording.part(held), args.write)
-    wanted = [name.replace("lcp ", "lcp, ") for name in args.variants.split(",")]
-    rows, unknowns = [], {}
-    for name in wanted:
-        variant = VARIANTS[name]
-        model = prepared(variant.options)
-        if "restitution" in variant.unknowns:
-            model.geom_restitution[BOARD] = 0.125
-        rows.append(row(f"{name}: before", judge(model, recording.part(held)).summary(), None))
-        unknowns[name], seconds = identify(variant, recording.part(fit), generations=args.generations)
-        rows.append(row(f"{name}: identified", judge(model, recording.part(held), unknowns[name]).summary(), seconds))
-        print(rows[-2], rows[-1], unknowns[name], file=sys.stderr, flush=True)
-    if "convex" in unknowns:
-        rows.append(
-            row("MuJoCo, parameters of convex", in_mujoco(recording.part(held), unknowns["convex"]).summary(), None)
-        )
+        text = toss_gradients.table(recording.part(fit), recording.part(held))
+        return publish("real-impacts-gradients", f"{text}\n\n{origin()}", args.write)
+    records = json.loads(args.reuse.read_text()) if args.reuse else {}
+    for name in (name.replace("lcp ", "lcp, ") for name in args.variants.split(",")):
+        if name not in records:
+            records[name] = record(VARIANTS[name], recording.part(fit), recording.part(held), args.generations)
+            print(name, records[name], file=sys.stderr, flush=True)
     for text in args.engine:
         name, _, python = text.partition("=")
-        found = engine(name, python, args.path)
-        rows.append(row(f"{found['name']}: before", found["before"], None))
-        rows.append(row(f"{found['name']}: identified", found["after"], found["seconds"]))
-        unknowns[found["name"]] = found["parameters"]
+        found = engine(name, python, args.path, args.generations)
+        records[found.pop("name")] = found
+    if args.parameters:
+        args.parameters.write_text(json.dumps(records, indent=1) + "\n")
+    rows = []
+    for name, found in records.items():
+        rows.append(row(f"{name}: initial guess", found["before"]))
+        rows.append(row(f"{name}: identified", found["after"], (found["seconds"], found["cpu"])))
+        if name == "convex":
+            judged = in_mujoco(recording.part(held), found["parameters"]).summary()
+            rows.append(row("MuJoCo with the parameters of convex", judged))
+    unknowns = {name: found["parameters"] for name, found in records.items()}
     names = list(dict.fromkeys(name for found in unknowns.values() for name in found))
     cells = [[name, *(f"{found[name]:.3g}" if name in found else "" for found in unknowns.values())] for name in names]
     text = f"{markdown(COLUMNS, rows)}\n\n{markdown(['identified', *unknowns], cells)}"
-    if args.parameters:
-        args.parameters.write_text(json.dumps(unknowns, indent=1) + "\n")
     publish("real-impacts", f"{text}\n\n{origin()}", args.write)
 
 
