@@ -13,7 +13,7 @@ from toss_recording import HALF, INERTIA, RATE, Recording, evolve
 
 import featherlane as fl
 
-HORIZONS = 15, 20, 30, 50, 80
+HORIZONS, TOSSES = (15, 20, 30, 50, 80), 100
 SEGMENT, STRIDE, EPS = 12, 6, 0.02
 UNKNOWNS = {  # entry of the model: initial guess
     "geom_friction[board, 0]": 0.25,
@@ -130,7 +130,7 @@ def horizons(model: fl.Model, recording: Recording) -> list[list[str]]:
     return rows
 
 
-def descend(model: fl.Model, part: Recording, steps: int = 40, worlds: int = 400, seed: int = 0) -> np.ndarray:
+def descend(model: fl.Model, part: Recording, steps: int = 30, worlds: int = 240, seed: int = 0) -> np.ndarray:
     """Fits the unknowns by Adam on random parts, with the gradient of each part clipped; returns them (unknowns,)."""
     rng = np.random.default_rng(seed)
     x, mean, square = np.log(list(UNKNOWNS.values())), np.zeros(len(UNKNOWNS)), np.zeros(len(UNKNOWNS))
@@ -155,7 +155,7 @@ def table(fit: Recording, held: Recording) -> str:
     from tosses import judge, prepared
 
     model = prepared({"contact_model": "convex"})
-    rows = horizons(model, fit)
+    rows = horizons(model, fit.part(np.flatnonzero(fit.length > max(HORIZONS) + 1)[:TOSSES]))
     names = ["friction", "time constant [s]", "damping ratio", "inertia [kg m2]"]
     results = []
 
@@ -169,12 +169,12 @@ def table(fit: Recording, held: Recording) -> str:
     result("initial guess", np.array(list(UNKNOWNS.values())), 0.0)
     long = fit.part(np.flatnonzero(fit.length > 81), 81)
     short = segments(fit.part(np.arange(len(fit.length)), 60), STRIDE, SEGMENT)
-    for label, part, worlds in (("gradient, 80 samples", long, 100), (f"gradient, {SEGMENT} samples", short, 400)):
+    for label, part, worlds in (("gradient, 80 samples", long, 40), (f"gradient, {SEGMENT} samples", short, 240)):
         start = time.perf_counter()
         result(label, descend(model, part, worlds=worlds), time.perf_counter() - start)
     start = time.perf_counter()
     guess = np.array(list(UNKNOWNS.values()))
-    some = short.part(np.random.default_rng(0).choice(len(short.pose), 400, replace=False))
+    some = short.part(np.random.default_rng(0).choice(len(short.pose), 240, replace=False))
 
     def losses(x: np.ndarray) -> np.ndarray:
         count = len(x)
@@ -184,7 +184,7 @@ def table(fit: Recording, held: Recording) -> str:
         values = np.repeat(guess * np.exp(0.3 * x), len(some.pose), axis=0)
         return Problem(model, tiled).loss(values).reshape(count, -1).mean(1)
 
-    found = guess * np.exp(0.3 * evolve(losses, len(guess), population=12, generations=30))
+    found = guess * np.exp(0.3 * evolve(losses, len(guess), population=12, generations=25))
     result(f"CMA-ES, {SEGMENT} samples", found, time.perf_counter() - start)
     columns = ["method", "position [%]", "rotation [°]", "time [s]", *names]
     return f"{markdown(COLUMNS, rows)}\n\n{markdown(columns, results)}"

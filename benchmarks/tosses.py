@@ -4,7 +4,8 @@
 
 PATH is a file of tosses, the folder `tosses_processed` of the public data, its zip file, or the address of this file,
 https://github.com/DAIRLab/contact-nets/archive/refs/heads/main.zip.  `--engine pybullet=PYTHON` adds an engine that
-another interpreter has (pybullet, drake, dart).  `--gradients` compares gradients with finite differences.
+another interpreter has (pybullet, drake, dart).  `--gradients` compares gradients with finite differences, `--causes`
+contact models and friction cones under the parameters of the data set.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ SHAPE = {
     "inertia [kg m2]": Parameter(INERTIA, 0.1),
 }
 SOFT = {
-    "time constant [s]": Parameter(0.02, 0.4),
+    "time constant [s]": Parameter(0.02, 0.4, least=2.0 / RATE),  # MuJoCo raises smaller values to two steps
     "damping ratio": Parameter(0.7, 0.4),
     "impedance at contact": Parameter(0.7, 0.3, most=0.95),
     "width of impedance [m]": Parameter(0.001, 0.6),
@@ -185,6 +186,55 @@ def in_mujoco(recording: Recording, values: dict[str, float]) -> Errors:
     return Errors(*(x[0] for x in errors(recording, pose)))
 
 
+CAUSES = {  # the same parameters under other options
+    "lcp, frozen pyramid (default)": {"contact_model": "lcp"},
+    "lcp, consistent pyramid": {"contact_model": "lcp", "lcp_friction": "consistent"},
+    "lcp, pyramid by pgs": {"contact_model": "lcp", "lcp_solver": "pgs"},
+    "lcp, cone by pgs": CONE,
+    "lcp, cone by apgd": CONE | {"lcp_solver": "apgd"},
+    "lcp, cone, softness of solref": CONE | {"softness": "solref"},
+    "convex, pyramid": {"contact_model": "convex", "cone": "pyramidal"},
+    "convex, cone": {"contact_model": "convex"},
+    "coulomb": {"contact_model": "coulomb"},
+}
+NOISE = 0.0055, 0.07  # of velocities [m/s, rad/s]: the change if they are fitted to three samples instead of two
+
+
+def slid(recording: Recording, pose: np.ndarray) -> float:
+    """The median over tosses of how much too far the cube goes along its way [% of the width]."""
+    at = np.arange(len(recording.length)), recording.length - 1
+    real, end = recording.pose[at][:, :2], pose[at][:, :2]
+    way = real - recording.pose[:, 0, :2]
+    return 50.0 / HALF * float(np.median(((end - real) * way).sum(1) / np.linalg.norm(way, axis=1)))
+
+
+def causes(recording: Recording) -> str:
+    """Returns tables: contact models under the authors' parameters, errors by final face, and the floor by noise."""
+    rows = []
+    for name, options in CAUSES.items():
+        for restitution in (0.125, 0.0) if name in ("lcp, frozen pyramid (default)", "lcp, cone by pgs") else (0.125,):
+            model = prepared(options)
+            model.geom_restitution[BOARD] = restitution
+            pose = simulate(model, recording)[0]
+            found = Errors(*(x[0] for x in errors(recording, pose[None])))
+            same = found.last < 45.0
+            keys = "position", "position median", "rotation", "rotation median", "other face"
+            rows.append(
+                [name + (", restitution 0" if restitution == 0.0 else "")]
+                + [f"{found.summary()[key]:.1f}" for key in keys]
+                + [f"{slid(recording, pose):.0f}"]
+                + [f"{100 * found.position[same].mean():.1f}", f"{found.rotation[same].mean():.1f}"]
+            )
+    columns = COLUMNS[:6] + ["too far [%]", "position, same face [%]", "rotation, same face [°]"]
+    model, rng = prepared({"contact_model": "convex"}), np.random.default_rng(0)
+    pose = simulate(model, recording)[0]
+    noise = np.concatenate([NOISE[k] * rng.standard_normal((len(pose), 3)) for k in range(2)], axis=1)
+    moved = simulate(model, recording._replace(velocity=recording.velocity + noise))[0]
+    floor = Errors(*(x[0] for x in errors(recording._replace(pose=pose), moved[None]))).summary()
+    cells = ["convex against convex with velocities changed by noise", *(f"{floor[key]:.1f}" for key in keys)]
+    return f"{markdown(columns, rows)}\n\n{markdown(COLUMNS[:6], [cells])}"
+
+
 def engine(name: str, python: str, place: str, generations: int) -> dict:
     """Runs toss_engines.py under another interpreter; returns its record."""
     script = Path(__file__).with_name("toss_engines.py")
@@ -221,11 +271,14 @@ def main() -> None:
     parser.add_argument("--generations", type=int, default=GENERATIONS)
     parser.add_argument("--engine", action="append", default=[], metavar="NAME=PYTHON")
     parser.add_argument("--gradients", action="store_true", help="the table of gradients instead")
+    parser.add_argument("--causes", action="store_true", help="the table of contact options instead")
     parser.add_argument("--parameters", type=Path, help="write all results into this JSON file")
     parser.add_argument("--reuse", type=Path, help="read results from this file; only other variants are identified")
     args = parser.parse_args()
     recording = load(args.path)
     fit, held = halves(len(recording.length))
+    if args.causes:
+        return publish("real-impacts-causes", f"{causes(recording)}\n\n{origin()}", args.write)
     if args.gradients:
         text = toss_gradients.table(recording.part(fit), recording.part(held))
         return publish("real-impacts-gradients", f"{text}\n\n{origin()}", args.write)
