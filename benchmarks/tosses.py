@@ -256,12 +256,11 @@ def record(variant: Variant, fit: Recording, held: Recording, generations: int) 
 COLUMNS = ["simulation", "position [%]", "median", "rotation [°]", "median", "other face [%]", "time [s]", "CPU [s]"]
 
 
-def row(label: str, found: dict[str, float], seconds: tuple[float, ...] = ()) -> list[str]:
+def row(label: str, found: dict[str, float], seconds: tuple[float | None, ...] = ()) -> list[str]:
     """A row of the table."""
     keys = "position", "position median", "rotation", "rotation median", "other face"
-    return [label, *(f"{found[key]:.1f}" for key in keys), *(f"{s:.0f}" for s in seconds or ())] + [""] * (
-        0 if seconds else 2
-    )
+    times = ["" if s is None else f"{s:.0f}" for s in seconds] or ["", ""]
+    return [label, *(f"{found[key]:.1f}" for key in keys), *times]
 
 
 def main() -> None:

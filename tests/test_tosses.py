@@ -5,6 +5,9 @@ import io
 import pickle
 import subprocess
 import sys
+import types
+import zipfile
+from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -72,14 +75,49 @@ def test_a_file_that_is_no_recording_is_refused(benchmark, tmp_path):
         recording.load(str(tmp_path / "empty"))
 
 
-def test_public_files_are_read_without_pytorch(benchmark, tmp_path):
-    torch = pytest.importorskip("torch")
+def legacy(monkeypatch, values):
+    """Returns a float32 array as a file of PyTorch's format before 1.6, written without PyTorch."""
+    package, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
+
+    def _rebuild_tensor_v2(*_):
+        raise AssertionError("only its name is read")
+
+    class FloatStorage:
+        pass
+
+    class Tensor:
+        def __reduce__(self):
+            stride = [s // 4 for s in values.strides]
+            return _rebuild_tensor_v2, (Storage(), 0, values.shape, tuple(stride), False, OrderedDict())
+
+    class Storage:
+        pass
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, obj):
+            return ("storage", FloatStorage, "0", "cpu", values.size, None) if isinstance(obj, Storage) else None
+
+    for owner, thing, name in ((utils, _rebuild_tensor_v2, "torch._utils"), (package, FloatStorage, "torch")):
+        setattr(owner, thing.__name__, thing)
+        thing.__module__, thing.__qualname__ = name, thing.__name__
+        monkeypatch.setitem(sys.modules, name, owner)
+    stream = io.BytesIO()
+    for part in (1, 2, {"little_endian": True}, Tensor(), ["0"]):
+        Pickler(stream, 2).dump(part)
+    return stream.getvalue() + np.int64(values.size).tobytes() + values.tobytes()
+
+
+def test_public_files_are_read_without_pytorch(benchmark, tmp_path, monkeypatch):
     recording = benchmark("toss_recording")
-    tensor = torch.arange(1.0, 1 + 5 * 19).reshape(1, 5, 19)
-    torch.save(tensor, tmp_path / "0.pt", _use_new_zipfile_serialization=False)
-    assert np.array_equal(recording.read_tensor((tmp_path / "0.pt").read_bytes()), tensor.numpy())
+    tensor = np.arange(1.0, 1 + 5 * 19, dtype=np.float32).reshape(1, 5, 19)
+    data = legacy(monkeypatch, tensor)
+    assert np.array_equal(recording.read_tensor(data), tensor)
+    (tmp_path / "0.pt").write_bytes(data)
     state = recording.states(str(tmp_path))[0]
-    assert state.shape == (5, 13) and state[0, 0] == recording.HALF and state[0, 3] == 4.0
+    assert state.shape == (5, 13) and state[0, 0] == pytest.approx(recording.HALF) and state[0, 3] == 4.0
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("contact-nets-main/data/tosses_processed/0.pt", data)
+    assert np.array_equal(recording.states(str(tmp_path / "a.zip"))[0], state)
 
 
 def test_a_file_that_would_run_code_is_refused(benchmark):
