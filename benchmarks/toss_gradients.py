@@ -13,7 +13,7 @@ from toss_recording import HALF, INERTIA, RATE, Recording, evolve
 
 import featherlane as fl
 
-HORIZONS, TOSSES = (15, 20, 30, 50, 80), 100
+HORIZONS, TOSSES = (15, 20, 30, 50, 80), 60
 SEGMENT, STRIDE, EPS = 12, 6, 0.02
 UNKNOWNS = {  # entry of the model: initial guess
     "geom_friction[board, 0]": 0.25,
@@ -130,7 +130,7 @@ def horizons(model: fl.Model, recording: Recording) -> list[list[str]]:
     return rows
 
 
-def descend(model: fl.Model, part: Recording, steps: int = 30, worlds: int = 240, seed: int = 0) -> np.ndarray:
+def descend(model: fl.Model, part: Recording, steps: int, worlds: int, seed: int = 0) -> np.ndarray:
     """Fits the unknowns by Adam on random parts, with the gradient of each part clipped; returns them (unknowns,)."""
     rng = np.random.default_rng(seed)
     x, mean, square = np.log(list(UNKNOWNS.values())), np.zeros(len(UNKNOWNS)), np.zeros(len(UNKNOWNS))
@@ -150,8 +150,8 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def table(fit: Recording, held: Recording) -> str:
-    """Returns both tables: where gradients mislead, and identifications judged on held-out tosses."""
+def table(fit: Recording, held: Recording, steps: int = 30) -> str:
+    """Returns both tables: where gradients mislead, and identifications of some steps, judged on held-out tosses."""
     from tosses import judge, prepared
 
     model = prepared({"contact_model": "convex"})
@@ -171,7 +171,7 @@ def table(fit: Recording, held: Recording) -> str:
     short = segments(fit.part(np.arange(len(fit.length)), 60), STRIDE, SEGMENT)
     for label, part, worlds in (("gradient, 80 samples", long, 40), (f"gradient, {SEGMENT} samples", short, 240)):
         start = time.perf_counter()
-        result(label, descend(model, part, worlds=worlds), time.perf_counter() - start)
+        result(label, descend(model, part, steps, worlds), time.perf_counter() - start)
     start = time.perf_counter()
     guess = np.array(list(UNKNOWNS.values()))
     some = short.part(np.random.default_rng(0).choice(len(short.pose), 240, replace=False))
@@ -184,7 +184,7 @@ def table(fit: Recording, held: Recording) -> str:
         values = np.repeat(guess * np.exp(0.3 * x), len(some.pose), axis=0)
         return Problem(model, tiled).loss(values).reshape(count, -1).mean(1)
 
-    found = guess * np.exp(0.3 * evolve(losses, len(guess), population=12, generations=25))
+    found = guess * np.exp(0.3 * evolve(losses, len(guess), population=12, generations=steps))
     result(f"CMA-ES, {SEGMENT} samples", found, time.perf_counter() - start)
     columns = ["method", "position [%]", "rotation [°]", "time [s]", *names]
     return f"{markdown(COLUMNS, rows)}\n\n{markdown(columns, results)}"

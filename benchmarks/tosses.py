@@ -279,7 +279,7 @@ def main() -> None:
     if args.causes:
         return publish("real-impacts-causes", f"{causes(recording)}\n\n{origin()}", args.write)
     if args.gradients:
-        text = toss_gradients.table(recording.part(fit), recording.part(held))
+        text = toss_gradients.table(recording.part(fit), recording.part(held), args.generations)
         return publish("real-impacts-gradients", f"{text}\n\n{origin()}", args.write)
     records = json.loads(args.reuse.read_text()) if args.reuse else {}
     for name in (name.replace("lcp ", "lcp, ") for name in args.variants.split(",")):

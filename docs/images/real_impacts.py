@@ -44,11 +44,12 @@ def one(values: dict[str, float]) -> dict[str, np.ndarray]:
 
 
 def overlay(held: Recording, results: Results) -> None:
-    """The toss of median error and one that ends on another face: recorded and simulated, seen from the side."""
+    """The toss of median error among those on the recorded face, and one that ends on another face: recorded and simulated, seen from the side."""
     model, values = tosses.prepared(tosses.VARIANTS["convex"].options), results["convex"]["parameters"]
     found = tosses.judge(model, held, values)
     order = np.argsort(found.position)
-    chosen = order[len(order) // 2], next(k for k in order if found.last[k] > 45.0)
+    same = [k for k in order if found.last[k] < 45.0]
+    chosen = same[len(same) // 2], next(k for k in order if found.last[k] > 45.0)
     figure, axes = plt.subplots(2, 1, figsize=(8.5, 4.6), layout="constrained")
     for panel, k in zip(axes, chosen, strict=True):
         part = held.part([k])
