@@ -44,7 +44,7 @@ def one(values: dict[str, float]) -> dict[str, np.ndarray]:
 
 
 def overlay(held: Recording, results: Results) -> None:
-    """The toss of median error among those on the recorded face, and one that ends on another face: recorded and simulated, seen from the side."""
+    """The toss of median error among those on the recorded face, and one on another face, seen from the side."""
     model, values = tosses.prepared(tosses.VARIANTS["convex"].options), results["convex"]["parameters"]
     found = tosses.judge(model, held, values)
     order = np.argsort(found.position)
