@@ -78,6 +78,8 @@ PAGES = {
     "contact_simbenchmark": ROOT / "docs" / "contact-benchmark.md",
     "contact_dart": ROOT / "docs" / "contact-benchmark.md",
     "contact_fclib": ROOT / "docs" / "contact-benchmark.md",
+    "real-impacts": ROOT / "docs" / "real-impacts.md",
+    "real-impacts-causes": ROOT / "docs" / "real-impacts.md",
     "terrain-scenes": ROOT / "docs" / "contact-on-terrain.md",
     "terrain-robots": ROOT / "docs" / "contact-on-terrain.md",
     "learning": ROOT / "docs" / "training.md",

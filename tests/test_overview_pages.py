@@ -14,7 +14,9 @@ MOST_BYTES = 150_000  # limit for a picture of the gallery
 MOST_OF_AN_ANIMATION = 1_200_000
 # buttons of viser, and those whose text is computed
 BUTTONS = {"Save Canvas", "Reset View", "Reset Panel Layout", *(f"{sign}{axis}" for sign in "+-" for axis in "xyz")}
-NO_TABLE = {"races", "report", "columns", "plots", "dart", "edit_loop", "compile_time"}  # shared or for contributors
+# shared modules; scripts for contributors
+TOSSES = {"toss_recording", "toss_engines", "toss_gradients"}  # parts of tosses.py
+NO_TABLE = {"races", "report", "columns", "plots", "dart", "edit_loop", "compile_time"} | TOSSES
 
 
 def scenes() -> set[str]:
