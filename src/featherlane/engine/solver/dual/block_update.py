@@ -6,7 +6,7 @@ A block is a row, or a contact with a friction pyramid or an elliptic cone (pgs.
 
 with A its diagonal block dual.A, and y = J a - aref along its rows without R, at the current forces of all blocks.
 Layout: dual.f[q, c] is the force of row (or edge) c of block q; the two edges of direction i of a pyramid, y_0 + y_i
-and y_0 - y_i, have the numbers 2 i - 2 and 2 i - 1.  dual.A[q] is a packed lower triangle (`block_triangle_index`).
+and y_0 - y_i, have the numbers 2 i - 2 and 2 i - 1.  dual.A[q] is a packed lower triangle (`symmetric_index`).
 While a contact is visited, dual.block_y holds y of its rows, block_force its forces (of edges, for a pyramid), and
 block_change the sum of their changes along the basis; z = Y^T f of all blocks is updated at the end of the visit.
 con_dim[k]: number of rows of contact k, 0 the normal, 1 and 2 the tangents, 3 to 5 the rotation axes.  R, Rt: 1 / con_D
@@ -23,7 +23,7 @@ opposes the momentum, and the momentum starts again from 0 (pgs.py).
 
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.row import UNBOUNDED
-from featherlane.engine.dynamics.sparse.packed_factor import triangle_index
+from featherlane.engine.dynamics.sparse.packed_factor import symmetric_index, triangle_index
 from featherlane.engine.solver.dual.friction_disc import solve_on_disc
 from featherlane.engine.solver.dual.problem import (
     add_row_force,
@@ -33,7 +33,6 @@ from featherlane.engine.solver.dual.problem import (
     has_edges,
     three_row_products,
 )
-from featherlane.engine.solver.dual.rows import block_triangle_index
 from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.rows.rows import basis_value
 
@@ -100,7 +99,7 @@ def change_force(d, q, dim, c, delta):
     """Changes the force along row c of a contact by delta: dual.block_change, and dual.block_y += A delta."""
     d.dual.block_change[c] = d.dual.block_change[c] + delta
     for e in range(dim):
-        d.dual.block_y[e] = fma(d.dual.A[q, block_triangle_index(c, e)], delta, d.dual.block_y[e])
+        d.dual.block_y[e] = fma(d.dual.A[q, symmetric_index(c, e)], delta, d.dual.block_y[e])
 
 
 @kernel
@@ -126,7 +125,7 @@ def visit_edge(d, q, dim, e, R, live):
     s = 1.0 - 2.0 * (e % 2)
     f = d.dual.block_force[e]
     y = fma(R, f, fma(s, d.dual.block_y[i], d.dual.block_y[0]))
-    A_ii, A_in = d.dual.A[q, block_triangle_index(i, i)], d.dual.A[q, block_triangle_index(i, 0)]
+    A_ii, A_in = d.dual.A[q, symmetric_index(i, i)], d.dual.A[q, symmetric_index(i, 0)]
     a = ((d.dual.A[q, 0] + A_ii) + (2.0 * s) * A_in) + R
     delta = where(live, fmax(f - y / a, 0.0) - f, 0.0)
     d.dual.block_force[e] = f + delta
@@ -177,7 +176,7 @@ def set_cone_force(d, q, dim, c, target, R, Rt, live):
     R, Rt: as in `cone_gradient`.   Writes: dual.block_force, block_y, block_change.
     """
     delta = where(live, target - d.dual.block_force[c], 0.0)
-    a = d.dual.A[q, block_triangle_index(c, c)] + (R if c == 0 else Rt)
+    a = d.dual.A[q, symmetric_index(c, c)] + (R if c == 0 else Rt)
     decrease = -(delta * fma(0.5 * a, delta, cone_gradient(d, q, c, R, Rt)))
     d.dual.block_force[c] = d.dual.block_force[c] + delta
     change_force(d, q, dim, c, delta)
@@ -218,7 +217,7 @@ def ray_length(d, q, dim, R, Rt):
         Av = 0.0
         slope = fma(v, cone_gradient(d, q, c, R, Rt), slope)
         for e in range(dim):
-            Av = fma(d.dual.A[q, block_triangle_index(c, e)], d.dual.block_ray[e], Av)
+            Av = fma(d.dual.A[q, symmetric_index(c, e)], d.dual.block_ray[e], Av)
         curvature = fma(v, fma(R if c == 0 else Rt, v, Av), curvature)
     curved = curvature > 0.0  # else the length is 0: the force stays
     return where(curved, -(slope / where(curved, curvature, 1.0)), 0.0)
@@ -253,10 +252,10 @@ def solve_friction(d, q, dim, R, Rt, live):
     for c in range(n):  # component c of the disc belongs to row c + 1 of the block: row 0 is the normal
         b = d.dual.block_y[c + 1]
         for e in range(n):
-            b = fma(-d.dual.A[q, block_triangle_index(c + 1, e + 1)], d.dual.block_force[e + 1], b)
+            b = fma(-d.dual.A[q, symmetric_index(c + 1, e + 1)], d.dual.block_force[e + 1], b)
         d.disc.b[c] = b
         for e in range(c + 1):
-            a = d.dual.A[q, block_triangle_index(c + 1, e + 1)]
+            a = d.dual.A[q, symmetric_index(c + 1, e + 1)]
             d.disc.A[triangle_index(c, e)] = a + Rt if c == e else a
     normal_force = d.dual.block_force[0]
     solve_on_disc(d, n, where(normal_force > TOUCHING, normal_force, 0.0))  # writes disc.t

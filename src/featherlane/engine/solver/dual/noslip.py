@@ -25,6 +25,7 @@ Note:   friction directions without mobility: see friction_disc.py.
 
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.fold import fold_rows
+from featherlane.engine.dynamics.sparse.packed_factor import triangle_index
 from featherlane.engine.model.solver import in_forces
 from featherlane.engine.solver.dual.block_update import add_contact_change, change_force, load_contact, solve_friction
 from featherlane.engine.solver.dual.problem import (
@@ -39,7 +40,7 @@ from featherlane.engine.solver.dual.problem import (
     store_whitened_force,
     whiten_constraint_force,
 )
-from featherlane.engine.solver.dual.rows import block_triangle_index, contact_block
+from featherlane.engine.solver.dual.rows import contact_block
 from featherlane.engine.solver.primal.problem import compute_rows_at, trace_of_inertia
 from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.vectors import copy_vector
@@ -74,7 +75,7 @@ def solve_edge_pair(d, q, dim, i, live):
     plus, minus, y = d.dual.f[q, 2 * i - 2], d.dual.f[q, 2 * i - 1], d.dual.block_y[i]
     total = plus + minus
     t = plus - minus
-    A = d.dual.A[q, block_triangle_index(i, i)]
+    A = d.dual.A[q, triangle_index(i, i)]
     moves = A > MINVAL  # mask: the direction has mobility
     t_new = where(moves, clip(t - y / where(moves, A, 1.0), -total, total), 0.0)
     delta = where(live, t_new - t, 0.0)

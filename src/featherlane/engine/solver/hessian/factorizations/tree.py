@@ -99,6 +99,24 @@ def factor_chains(m, d):
         factor_columns(model_tree_rows(m, d), system)
 
 
+@kernel
+def reduce_chains(m, d, x):
+    """Computes x <- L^-T x for a column, or for a panel of columns: a field of Vec4 rows."""
+    if d.hessian.pattern[0] == PATHS:
+        reduce_columns(path_rows(m, d), d.hessian.H, x)
+    else:
+        reduce_columns(model_tree_rows(m, d), d.hessian.H, x)
+
+
+@kernel
+def expand_chain_columns(m, d, x, most):
+    """Computes x <- L^-1 D^-1 x for a column with most=4, or for a panel with most=2 (`expand_columns`)."""
+    if d.hessian.pattern[0] == PATHS:
+        expand_columns(path_rows(m, d), d.hessian.H, d.hessian.dinv, x, most)
+    else:
+        expand_columns(model_tree_rows(m, d), d.hessian.H, d.hessian.dinv, x, most)
+
+
 @stage
 def expand_chains(m, d):
     """Computes search <- L^-1 D^-1 search.
@@ -106,27 +124,4 @@ def expand_chains(m, d):
     Source: Featherstone, RBDA, sec. 6.5, table 6.5.
     Reads:  hessian.H, hessian.dinv, the pattern.   Writes: primal.search (nv,).   Cost: O(nv * depth).
     """
-    if d.hessian.pattern[0] == PATHS:
-        expand_columns(path_rows(m, d), d.hessian.H, d.hessian.dinv, d.primal.search, most=4)
-    else:
-        expand_columns(model_tree_rows(m, d), d.hessian.H, d.hessian.dinv, d.primal.search, most=4)
-
-
-@kernel
-def reduce_chains(m, d):
-    """Computes search <- L^-T search."""
-    if d.hessian.pattern[0] == PATHS:
-        reduce_columns(path_rows(m, d), d.hessian.H, d.primal.search)
-    else:
-        reduce_columns(model_tree_rows(m, d), d.hessian.H, d.primal.search)
-
-
-@kernel
-def substitute_chains(m, d, X):
-    """Computes X <- H^-1 X for a panel of columns, a field of Vec4 rows: X <- L^-T X, then X <- L^-1 D^-1 X."""
-    if d.hessian.pattern[0] == PATHS:
-        reduce_columns(path_rows(m, d), d.hessian.H, X)
-        expand_columns(path_rows(m, d), d.hessian.H, d.hessian.dinv, X, most=2)
-    else:
-        reduce_columns(model_tree_rows(m, d), d.hessian.H, X)
-        expand_columns(model_tree_rows(m, d), d.hessian.H, d.hessian.dinv, X, most=2)
+    expand_chain_columns(m, d, d.primal.search, most=4)
