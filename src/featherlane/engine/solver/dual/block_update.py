@@ -11,8 +11,8 @@ While a contact is visited, dual.block_y holds y of its rows, block_force its fo
 block_change the sum of their changes along the basis; z = Y^T f of all blocks is updated at the end of the visit.
 con_dim[k]: number of rows of contact k, 0 the normal, 1 and 2 the tangents, 3 to 5 the rotation axes.  R, Rt: 1 / con_D
 and 1 / con_Dt, regularisation of the normal and the friction rows.  live: mask of worlds that continue.
-`block_row_product(d, q, c)` returns (Y z) of row c of block q, `three_row_products` those of rows c to c + 2;
-`add_row_force(d, q, c, f)` adds a force f of row c to z = Y^T f, `add_three_row_forces` those of three rows.
+`row_products(d, q, c, count)` returns (Y z) of `count` rows of block q, from row c on; `add_row_forces(d, q, c, f,
+count)` adds the forces f of these rows to z = Y^T f.
 `has_edges`: contact k is a pyramid with friction; `force_count`: number of its forces.
 `basis_value(d, x, k, c)` is component c of x along the basis of contact k; primal.con_warm has b = J a0 - aref.
 Updates return (decrease, drift).  decrease: of the cost; a change delta of a force with derivative y and second
@@ -26,12 +26,10 @@ from featherlane.engine.constraint.row import UNBOUNDED
 from featherlane.engine.dynamics.sparse.packed_factor import symmetric_index, triangle_index
 from featherlane.engine.solver.dual.friction_disc import solve_on_disc
 from featherlane.engine.solver.dual.problem import (
-    add_row_force,
-    add_three_row_forces,
-    block_row_product,
+    add_row_forces,
     force_count,
     has_edges,
-    three_row_products,
+    row_products,
 )
 from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.rows.rows import basis_value
@@ -67,11 +65,11 @@ def update_row_force(d, q, b, D, lo, hi, live):
     f = d.dual.f[q, 0]
     R = regularisation_or_huge(D)
     # y: b + Y z + R f, first derivative of the cost;  a: A + R, second derivative
-    y = fma(R, f, b + block_row_product(d, q, c=0))
+    y = fma(R, f, b + row_products(d, q, c=0, count=1)[0])
     a = d.dual.A[q, 0] + R
     f_new = clip(f - y / a, lo, hi)
     delta = where(live, f_new - f, 0.0)
-    add_row_force(d, q, c=0, f=delta)
+    add_row_forces(d, q, c=0, f=(delta,), count=1)
     return -(delta * fma(0.5 * a, delta, y)), store_force(d, q, e=0, f=f_new, live=live)
 
 
@@ -84,12 +82,12 @@ def load_contact(m, d, k, q):
     dim = d.con_dim[k]
     done = 0  # number of rows
     while done + 3 <= dim:  # three rows at a time, for which z is read once
-        product = three_row_products(d, q, done)
+        product = row_products(d, q, done, count=3)
         for c in range(3):
             d.dual.block_y[done + c] = basis_value(d, d.primal.con_warm, k, done + c) + product[c]
         done += 3
     for c in range(done, dim):
-        d.dual.block_y[c] = basis_value(d, d.primal.con_warm, k, c) + block_row_product(d, q, c)
+        d.dual.block_y[c] = basis_value(d, d.primal.con_warm, k, c) + row_products(d, q, c, count=1)[0]
     for c in range(dim):
         d.dual.block_change[c] = 0.0
 
@@ -107,10 +105,10 @@ def add_contact_change(d, q, dim):
     """Updates z = Y^T f by dual.block_change, the change of a contact's forces."""
     done = 0  # number of rows
     while done + 3 <= dim:  # three rows at a time, for which z is read and written once
-        add_three_row_forces(d, q, done, Vec3(d.dual.block_change[done : done + 3]))
+        add_row_forces(d, q, done, d.dual.block_change[done : done + 3], count=3)
         done += 3
     for c in range(done, dim):
-        add_row_force(d, q, c, d.dual.block_change[c])
+        add_row_forces(d, q, c, (d.dual.block_change[c],), count=1)
 
 
 @kernel
