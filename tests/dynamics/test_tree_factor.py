@@ -72,8 +72,8 @@ def test_column_and_row_factorizations_are_bitwise_equal(name, own_diagonal):
     if not own_diagonal:
         source[adr + nnz - 1] = np.nan
     by_columns = np.zeros_like(A)
-    system = System(*views(source, by_columns, D, y), inertia=1)
-    factor_columns(inertia_rows(model), 0, system, own_diagonal, reduce=1)
+    system = System(*views(source, by_columns, D, y), inertia=1, own_diagonal=own_diagonal, reduce=1)
+    factor_columns(inertia_rows(model), system)
     expand_columns(inertia_rows(model), *system[1:4], most=4)
     for one, other in ((by_rows, by_columns), (inverse, D), (x, y)):
         np.testing.assert_array_equal(one, other)
@@ -99,7 +99,7 @@ def listed_pattern(rng, links):
     n, count = len(nnz), np.array([len(b) for b in below])
     A = rng.uniform(-1, 1, (len(col), WIDTH))
     A[adr + nnz - 1] += 2 * n
-    return TreeRows(n, adr, nnz, col, count, np.cumsum(count) - count, np.concatenate(below).astype(int)), A
+    return TreeRows(n, adr, nnz, col, count, np.cumsum(count) - count, np.concatenate(below).astype(int), 1), A
 
 
 @pytest.mark.parametrize("links", [1, 2, 3, 4, 5, 8])
@@ -114,7 +114,7 @@ def test_listed_column_and_row_factorizations_are_bitwise_equal(links, rng):
         rows = views(L, inverse, x)
         if listed:
             # rows: the factor, 1 / D, the column
-            factor_columns(pattern, 1, System(rows[0], *rows, inertia=0), own_diagonal=1, reduce=1)
+            factor_columns(pattern, System(rows[0], *rows, inertia=0, own_diagonal=1, reduce=1))
             expand_columns(pattern, *rows, most=4)
         else:
             factor_by_rows(n, adr, nnz, col, *rows)
@@ -123,7 +123,7 @@ def test_listed_column_and_row_factorizations_are_bitwise_equal(links, rng):
         np.testing.assert_array_equal(one, other)
     again = f.copy()
     L, x, inverse = views(results[0][0], again, results[0][2])
-    reduce_columns(pattern, 1, L, x)
+    reduce_columns(pattern, L, x)
     expand_columns(pattern, L, inverse, x, most=4)
     np.testing.assert_array_equal(again, results[0][1])
     product = np.zeros((n, WIDTH))
@@ -145,16 +145,16 @@ def test_panels_on_the_pattern_of_the_inertia_matrix_equal_single_columns(name, 
     n, rows = model.nv, inertia_rows(model)
     (X, together), (_, product) = panel(rng, n), panel(rng, n)
     source, factor, D, spare = views(A, np.zeros_like(A), *np.zeros((2, n, WIDTH)))
-    factor_columns(rows, 0, System(source, factor, D, spare, inertia=1), own_diagonal=1, reduce=0)
+    factor_columns(rows, System(source, factor, D, spare, inertia=1, own_diagonal=1, reduce=0))
     multiply_symmetric(rows, source, together, product)
-    reduce_columns(rows, 0, factor, together)
+    reduce_columns(rows, factor, together)
     expand_columns(rows, factor, D, together, most=2)
     for c in range(PANEL):
         x, y = X[:, c].copy(), np.zeros((n, WIDTH))
         alone, image = views(x, y)
         multiply_symmetric(rows, source, alone, image)
         np.testing.assert_array_equal(product.array.reshape(n, PANEL, WIDTH)[:, c], y)
-        reduce_columns(rows, 0, factor, alone)
+        reduce_columns(rows, factor, alone)
         expand_columns(rows, factor, D, alone, most=4)
         np.testing.assert_array_equal(together.array.reshape(n, PANEL, WIDTH)[:, c], x)
 
@@ -164,13 +164,13 @@ def test_panels_on_listed_rows_equal_single_columns(links, rng):
     rows, A = listed_pattern(rng, links)
     n = rows.n
     factor, D, spare = views(A, *np.zeros((2, n, WIDTH)))
-    factor_columns(rows, 1, System(factor, factor, D, spare, inertia=0), own_diagonal=1, reduce=1)
+    factor_columns(rows, System(factor, factor, D, spare, inertia=0, own_diagonal=1, reduce=1))
     X, together = panel(rng, n)
-    reduce_columns(rows, 1, factor, together)
+    reduce_columns(rows, factor, together)
     expand_columns(rows, factor, D, together, most=2)
     for c in range(PANEL):
         x = X[:, c].copy()
         (alone,) = views(x)
-        reduce_columns(rows, 1, factor, alone)
+        reduce_columns(rows, factor, alone)
         expand_columns(rows, factor, D, alone, most=4)
         np.testing.assert_array_equal(together.array.reshape(n, PANEL, WIDTH)[:, c], x)

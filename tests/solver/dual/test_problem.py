@@ -5,10 +5,8 @@ import pytest
 
 from featherlane.engine.solver.dual.problem import (
     accelerate_by_forces,
-    add_row_force,
-    add_three_row_forces,
+    add_row_forces,
     basis_force,
-    block_row_product,
     clear_overflow_forces,
     dual_gap,
     evaluate_at_forces,
@@ -16,9 +14,9 @@ from featherlane.engine.solver.dual.problem import (
     forces_at_rows,
     has_edges,
     regularisation_or_zero,
+    row_products,
     store_dual_forces,
     store_whitened_force,
-    three_row_products,
     whiten_constraint_force,
 )
 from featherlane.engine.solver.dual.rows import make_blocks
@@ -114,15 +112,15 @@ def test_rows_times_z_and_back(s, rng):
         a["dual.z"][: s.nv] = z
         dots = np.einsum("cnw,nw->cw", Y, z[at])
         for c in range(dim):
-            close(call(block_row_product, d, q, c), dots[c])
+            close(call(row_products, d, q, c, 1)[0], dots[c])
             if c + 3 <= dim:
-                close(np.array(call(three_row_products, d, q, c)), dots[c : c + 3])
+                close(np.array(call(row_products, d, q, c, 3)), dots[c : c + 3])
         for c in range(dim):
-            call(add_row_force, d, q, c, f[c])
+            call(add_row_forces, d, q, c, (f[c],), 1)
         z[at] += np.einsum("cnw,cw->nw", Y, f)
         close(a["dual.z"][: s.nv], z)
         if dim >= 3:
-            call(add_three_row_forces, d, q, dim - 3, tuple(f[dim - 3 :]))
+            call(add_row_forces, d, q, dim - 3, tuple(f[dim - 3 :]), 3)
             z[at] += np.einsum("cnw,cw->nw", Y[dim - 3 :], f[dim - 3 :])
             close(a["dual.z"][: s.nv], z)
 

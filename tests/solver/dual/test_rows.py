@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from featherlane.engine.constraint.chains import sort_descending
+from featherlane.engine.dynamics.sparse.packed_factor import symmetric_index
 from featherlane.engine.model.enums import FRICTION_DOF, FRICTION_TENDON
 from featherlane.engine.solver.dual.rows import (
     all_fit,
-    block_triangle_index,
     contact_block,
     dual_capacity,
     make_blocks,
@@ -68,7 +68,7 @@ def test_each_block_has_its_own_part_of_the_matrix(s):
         for q, Y in enumerate(dense_rows(s, lane)):
             for c in range(len(Y)):
                 for e in range(len(Y)):
-                    x = s.a["dual.A"][21 * q + block_triangle_index.function(c, e), lane]
+                    x = s.a["dual.A"][21 * q + call(symmetric_index, c, e), lane]
                     assert abs(x - Y[c] @ Y[e]) <= EXACT * max(1.0, abs(x))
 
 
@@ -142,5 +142,5 @@ def test_dofs_are_sorted_and_triangles_packed():
     d = record(1, dofs=[9, 3, 1, 8, 4, 2, 5])
     call(sort_descending, d.dofs, 1, 5)
     assert [*d.dofs.array] == [9, 8, 4, 3, 2, 1, 5]
-    places = {(c, e): call(block_triangle_index, c, e) for c in range(6) for e in range(6)}
+    places = {(c, e): call(symmetric_index, c, e) for c in range(6) for e in range(6)}
     assert {*places.values()} == set(range(21)) and all(places[c, e] == places[e, c] for c, e in places)

@@ -8,7 +8,7 @@ impedance is d.  At the beginning of the step this is equivalent to
 So R = (1 - d) / d A becomes R / (1 + s), but not below that of the largest impedance.  A is an estimate of
 J M^-1 J^T; it is scaled to one of J Mhat^-1 J^T by the ratio of the two for the diagonals of Mhat and M.
 `has_metric(m)`: whether the model uses this integrator.  Mhat: its metric, on M's pattern; `exact.diagonal`: the
-diagonal of the metric, with the terms of tendons and actuators that Mhat's pattern omits; `add_coupling_diagonal` adds
+diagonal of the metric, with the terms of tendons and actuators that Mhat's pattern omits; `add_couplings` adds
 these.  `factor(m, A, LD, inverse)` stores L^T D L of A in LD, and 1 / D in `inverse`.
 Source: MuJoCo 4, chapter Computation, "Discrete-time" and "Parameters"; the formulas, and the row of a contact that
 represents all its rows, were found by experiment with 4.0.1.
@@ -18,7 +18,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.constraint.general import row_entries
 from featherlane.engine.constraint.impedance import MAXIMP, MINVAL, impedance, reference
 from featherlane.engine.dynamics.inertia.joint_space import factor
-from featherlane.engine.dynamics.integrator.discrete import add_coupling_diagonal
+from featherlane.engine.dynamics.integrator.discrete import add_couplings
 from featherlane.engine.dynamics.passive.fluid_derivative import add_fluid_metric, fluid_acts
 from featherlane.engine.model.integrator import has_metric
 
@@ -148,7 +148,7 @@ def _write_metric_diagonal(m, d):
     """Writes the diagonal of the metric to `exact.diagonal`, including the couplings of tendons and actuators."""
     for i in range(m.nv):
         d.exact.diagonal[i] = d.Mhat[_diagonal_address(m, i)]
-    add_coupling_diagonal(m, d, d.exact.diagonal)
+    add_couplings(m, d, d.exact.diagonal, d.exact.diagonal, diagonal=1)  # reads no x
 
 
 @stage

@@ -1,4 +1,4 @@
-"""Operations on joint-space vectors: fields of m.nv numbers, such as qacc or primal.grad."""
+"""Operations on joint-space vectors, fields of m.nv numbers such as qacc or primal.grad; sums of eight numbers."""
 
 from featherlane.engine.prelude import *
 
@@ -31,3 +31,11 @@ def dot_product(m, x, y):
     for i in range(m.nv):
         s = fma(x[i], y[i], s)
     return s
+
+
+@kernel
+def sum_of_eight(x, first):
+    """Returns the sum of eight adjacent values from index `first` on, added in pairs."""
+    return ((x[first] + x[first + 1]) + (x[first + 2] + x[first + 3])) + (
+        (x[first + 4] + x[first + 5]) + (x[first + 6] + x[first + 7])
+    )

@@ -26,7 +26,7 @@ from featherlane.engine.dynamics.actuator.reflected import reflected_armature
 from featherlane.engine.dynamics.body.newton_euler import world_acceleration
 from featherlane.engine.dynamics.body.xfrc import add_xfrc
 from featherlane.engine.dynamics.inertia.joint_space import multiply_joint_space
-from featherlane.engine.dynamics.sparse.packed_factor import triangle_index
+from featherlane.engine.dynamics.sparse.packed_factor import symmetric_index, triangle_index
 from featherlane.engine.dynamics.sparse.tree_factor import clamped_pivot, is_singular
 from featherlane.engine.model.integrator import has_metric, reads_inertia
 
@@ -58,16 +58,11 @@ def multiply_packed(A, start, x):
 
 
 @kernel
-def _entry(A, start, r, c):
-    """Returns entry (r, c) of the packed symmetric matrix that starts at A[start]."""
-    return A[start + (triangle_index(r, c) if r >= c else triangle_index(c, r))]
-
-
-@kernel
 def _row_times(A, start, x, r):
     """Returns row r of the packed symmetric matrix that starts at A[start], times x."""
-    left = fma(_entry(A, start, r, 0), x[0], fma(_entry(A, start, r, 1), x[1], _entry(A, start, r, 2) * x[2]))
-    right = fma(_entry(A, start, r, 3), x[3], fma(_entry(A, start, r, 4), x[4], _entry(A, start, r, 5) * x[5]))
+    row = tuple(A[start + symmetric_index(r, c)] for c in range(6))
+    left = fma(row[0], x[0], fma(row[1], x[1], row[2] * x[2]))
+    right = fma(row[3], x[3], fma(row[4], x[4], row[5] * x[5]))
     return left + right
 
 
@@ -118,18 +113,6 @@ def subtract_outer(d, start, k, U, inverse):
 
 
 @kernel
-def _eliminate_dof(d, start, k, S, armature):
-    """Eliminates DoF k with axis S from the articulated inertia that starts at aba_inertia[start]; returns (U, 1 / D).
-
-    U = IA S;  D = S^T U + armature;  IA -= U U^T / D;  aba_axis[k] <- U / D.
-    """
-    U = multiply_packed(d.aba_inertia, start, S)
-    inverse = 1.0 / clamped_pivot(dot(S, U) + armature)
-    subtract_outer(d, start, k, U, inverse)
-    return U, inverse
-
-
-@kernel
 def add_to_parent(d, i, p):
     """Adds articulated inertia (aba_inertia) and bias force (cfrc) of body i to those of its parent p."""
     for e in range(SIZE):
@@ -156,7 +139,9 @@ def solve_inward(m, d, extra, x, moving):
             armature = m.dof_armature[k] + reflected_armature(m, k)
             if not moving:
                 armature = armature + extra[k]
-            U, inverse = _eliminate_dof(d, SIZE * i, k, S, armature)
+            U = multiply_packed(d.aba_inertia, SIZE * i, S)
+            inverse = 1.0 / clamped_pivot(dot(S, U) + armature)
+            subtract_outer(d, SIZE * i, k, U, inverse)
             if not moving:
                 singular = where(is_singular(d, inverse, m.dof_M0[k]), 1.0, singular)
             u = (x[k] - dot(S, pA)) * inverse

@@ -8,7 +8,7 @@ A simple DoF (dof_simplenum[i] > 0) has a constant diagonal entry of M, dof_M0[i
 JACOBIAN is the layout of the record jr, whose field jac_M is the dense matrix.
 `TreeRows` holds a pattern, `System` the arguments of an elimination.  `factor_columns` computes A <- L^T D L and, with
 reduce=1, f <- L^-T f; `reduce_columns` x <- L^-T x; `expand_columns` x <- L^-1 D^-1 x, for up to `most` rows at a time:
-4 if x[i] is a value, 2 if it is a row of values.  listed=0: the descendants of a row follow it directly.
+4 if x[i] is a value, 2 if it is a row of values.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.2 to 6.5.
 """
 
@@ -160,22 +160,22 @@ def inertia_rows(m):
 @kernel
 def factor(m, source, LD, inverse):
     """LD <- L^T D L of `source`, a matrix with M's pattern, which may be LD itself; inverse (nv,) <- 1 / D."""
-    # own_diagonal=1: the diagonal is also taken from `source`;  reduce=0: no column is solved, so f is not used
-    system = System(source=source, A=LD, inverse=inverse, f=inverse, inertia=1)
-    factor_columns(inertia_rows(m), listed=0, system=system, own_diagonal=1, reduce=0)
+    # reduce=0: no column is solved, so f is not used
+    system = System(source=source, A=LD, inverse=inverse, f=inverse, inertia=1, own_diagonal=1, reduce=0)
+    factor_columns(inertia_rows(m), system)
 
 
 @kernel
 def solve_factored(m, LD, inverse, x):
     """x <- L^-1 D^-1 L^-T x; LD: L below the diagonal, D on it; inverse (nv,): 1 / D."""
-    reduce_columns(inertia_rows(m), listed=0, L=LD, x=x)
+    reduce_columns(inertia_rows(m), LD, x)
     expand_columns(inertia_rows(m), LD, inverse, x, most=4)
 
 
 @kernel
 def solve_columns(m, LD, inverse, X):
     """Applies `solve_factored` to a panel X of four columns, a field of Vec4 rows."""
-    reduce_columns(inertia_rows(m), listed=0, L=LD, x=X)
+    reduce_columns(inertia_rows(m), LD, X)
     expand_columns(inertia_rows(m), LD, inverse, X, most=2)
 
 
@@ -185,9 +185,9 @@ def factor_and_solve(m, source, LD, inverse, x, own_diagonal):
 
     own_diagonal: 1 takes the diagonal of the matrix from `source`, 0 from `inverse`, which is then replaced by 1 / D.
     """
-    system = System(source=source, A=LD, inverse=inverse, f=x, inertia=1)
     # reduce=1: also x <- L^-T x
-    factor_columns(inertia_rows(m), listed=0, system=system, own_diagonal=own_diagonal, reduce=1)
+    system = System(source=source, A=LD, inverse=inverse, f=x, inertia=1, own_diagonal=own_diagonal, reduce=1)
+    factor_columns(inertia_rows(m), system)
     expand_columns(inertia_rows(m), LD, inverse, x, most=4)
 
 

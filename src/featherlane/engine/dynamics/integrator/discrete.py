@@ -158,7 +158,7 @@ def _add_coupling(J, dof, entries, s, x, y, diagonal):
 
 
 @kernel
-def _add_couplings(m, d, x, y, diagonal):
+def add_couplings(m, d, x, y, diagonal):
     """y += T x, or y += the diagonal of T; T: terms of Mhat from tendons and from actuators that leave M's pattern."""
     if has_tendon_metric(m):
         for i in range(m.ntendon):
@@ -169,18 +169,6 @@ def _add_couplings(m, d, x, y, diagonal):
                 s = actuator_metric(m, d, i)
                 for o in actuator_outputs(m, i):
                     _add_coupling(d.actuator_moment, m.moment_colind, moment_entries(m, o), s, x, y, diagonal)
-
-
-@kernel
-def add_couplings(m, d, x, y):
-    """y += T x, where T are the terms of Mhat from tendons and from actuators that leave M's pattern."""
-    _add_couplings(m, d, x, y, diagonal=0)
-
-
-@kernel
-def add_coupling_diagonal(m, d, y):
-    """y += the diagonal of T (`add_couplings`)."""
-    _add_couplings(m, d, y, y, diagonal=1)
 
 
 @kernel

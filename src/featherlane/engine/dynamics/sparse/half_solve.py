@@ -111,6 +111,6 @@ def half_solve_rows(rows, L, scale, block, scaled, count):
 @kernel
 def half_solve_column(rows, L, inverse, x):
     """x <- D^-1/2 L^-T x for a column with an entry at each DoF; inverse: 1 / D."""
-    reduce_columns(rows, listed=0, L=L, x=x)
+    reduce_columns(rows, L, x)
     for i in range(rows.n):
         x[i] = x[i] * sqrt(inverse[i])

@@ -21,6 +21,12 @@ def triangle_index(i, j):
 
 
 @kernel
+def symmetric_index(i, j):
+    """Returns the index of entry (i, j) of a symmetric matrix in its packed lower triangle, for any i and j."""
+    return triangle_index(i, j) if i >= j else triangle_index(j, i)
+
+
+@kernel
 def inverse_pivot(pivot, least):
     """Returns 1 / pivot; 0 if the pivot does not exceed `least`."""
     regular = pivot > least

@@ -13,8 +13,8 @@ The pattern is a `TreeRows`, named rows.  Row i starts at adr[i] and has nnz[i] 
 
     depth       nnz[i] - 1, the number of ancestors of i: the index of the diagonal in row i
     A_ki        is at adr[k] + depth for each descendant k of i, because row i is a prefix of row k
-    rows below  the below[i] descendants of i, the last one first: i + below[i] ... i + 1;  with listed=1 they are
-                stored in `belowrow`, from belowadr[i] on
+    rows below  the below[i] descendants of i, the last one first: i + below[i] ... i + 1;  with listed=1 they are in
+                `belowrow`, from belowadr[i] on
     height      number of rows that are computed together: rows i, i - 1, ... of a chain, in which each row is the only
                 child of the next one.  They have the same rows below.  Their common columns are read once
     corner      the entries of these rows in their own columns: corner[r][j] is in row i - r and column i - r - j
@@ -71,12 +71,13 @@ class TreeRows(NamedTuple):
     below: Any  # number of descendants of each row i: rows below with an entry in column i
     belowadr: Any  # start of the list of these rows in `belowrow`, if they are listed
     belowrow: Any  # rows, descending in each list
+    listed: int  # 1: the rows below each row are in `belowrow`; 0: they directly follow it
 
 
 @kernel
 def unlisted_rows(n, adr, nnz, col, below):
     """Returns TreeRows whose rows below directly follow each row: no lists, so `below` takes the place of both."""
-    return TreeRows(n=n, adr=adr, nnz=nnz, col=col, below=below, belowadr=below, belowrow=below)
+    return TreeRows(n=n, adr=adr, nnz=nnz, col=col, below=below, belowadr=below, belowrow=below, listed=0)
 
 
 @kernel
@@ -113,9 +114,11 @@ class System(NamedTuple):
 
     source: Any  # the matrix, which may be A itself
     A: Any  # its factor: L below the diagonal, D on it
-    inverse: Any  # 1 / D; initially the diagonal of the matrix, if it differs from that of source
-    f: Any  # one more column, replaced by L^-T f with `reduce`
+    inverse: Any  # 1 / D; initially the diagonal of the matrix, if own_diagonal is 0
+    f: Any  # one more column, replaced by L^-T f if reduce is 1
     inertia: int  # 1: the matrix is an inertia, whose pivots are at least MINVAL; 0: a Hessian
+    own_diagonal: int  # 1: the diagonal of the matrix is in source; 0: it is in `inverse`
+    reduce: int  # 1: f is also reduced
 
 
 class Chain(NamedTuple):
@@ -128,16 +131,16 @@ class Chain(NamedTuple):
 
 
 @kernel
-def row_below(rows, listed, start, t):
+def row_below(rows, start, t):
     """Returns the t-th row below: row start - t; if the rows are listed, entry start + t of `belowrow`."""
     k = start - t
-    if listed:
+    if rows.listed:
         k = rows.belowrow[start + t]
     return k
 
 
 @kernel
-def eliminate_chain(system, diagonal, i, x, reduce, g, height):
+def eliminate_chain(system, diagonal, i, x, g, height):
     """Factors the corner of the rows i to i - height + 1 of a chain: stores and returns its D and L.
 
     Rows are numbered 0 for row i, 1 for row i - 1, and so on, so a higher number is an ancestor.  Row r = 0, 1, ... is
@@ -147,7 +150,7 @@ def eliminate_chain(system, diagonal, i, x, reduce, g, height):
     Args:
         diagonal: diagonal[r] is the address of A_rr.
         x: the corner: x[r][j] is A_r,r+j, which is j positions left of the diagonal of row r.
-        reduce: 1 also reduces `system.f`, whose values at these rows are g.
+        g: f of these rows, if system.reduce is 1.
 
     Returns the corner with D_r at x[r][0], and L_ru at x[r][u - r].
     """
@@ -167,32 +170,34 @@ def eliminate_chain(system, diagonal, i, x, reduce, g, height):
         for j in unrolled(range(height - r)):
             system.A[diagonal[r] - j] = L_r[j]
         system.inverse[i - r] = inverse
-        if reduce:
+        if system.reduce:
             g = tuple(fma(-L_r[u - r], g[r], g[u]) if u > r else g[u] for u in range(height))
-    if reduce:
+    if system.reduce:
         for r in unrolled(range(height)):
             system.f[i - r] = g[r]
     return x  # each row is its L_r, since it was eliminated
 
 
 @kernel
-def complete_corner(rows, listed, system, chain, own_diagonal, reduce, height):
+def complete_corner(rows, system, chain, height):
     """Computes D and L in the corner of the rows i to i - height + 1 of a chain; returns the corner, D on its diagonal.
 
     For each row k below:  L_ki = A_ki / D_k is stored, A_ij -= L_ki A_kj;  with reduce, also f_i -= L_ki f_k.
-    own_diagonal: 1 takes the diagonal of the matrix from `system.source`, 0 from `system.inverse`.
     """
     A, inverse, f = system.A, system.inverse, system.f
     i, depth, start, nbelow = chain
     diagonal = tuple(rows.adr[i - r] + depth - r for r in range(height))
     # x[r][j]: the entry of row i - r that is j positions left of its diagonal;  g[r]: f of row i - r
     x = tuple(
-        tuple(system.source[diagonal[r] - j] if j > 0 or own_diagonal else inverse[i - r] for j in range(height - r))
+        tuple(
+            system.source[diagonal[r] - j] if j > 0 or system.own_diagonal else inverse[i - r]
+            for j in range(height - r)
+        )
         for r in range(height)
     )
     g = tuple(f[i - r] for r in range(height))
     for t in range(nbelow):
-        k = row_below(rows, listed, start, t)
+        k = row_below(rows, start, t)
         address = rows.adr[k] + depth  # of A_ki; A_k,i-r is r positions left of it
         inverse_k = inverse[k]
         A_k = tuple(A[address - r] for r in range(height))
@@ -201,14 +206,14 @@ def complete_corner(rows, listed, system, chain, own_diagonal, reduce, height):
             A[address - r] = L_k[r]
         # A_ij -= L_ki A_kj in row i - r, column i - r - j
         x = tuple(tuple(fma(-L_k[r], A_k[r + j], x[r][j]) for j in range(height - r)) for r in range(height))
-        if reduce:
+        if system.reduce:
             f_k = f[k]
             g = tuple(fma(-L_k[r], f_k, g[r]) for r in range(height))
-    return eliminate_chain(system, diagonal, i, x, reduce, g, height)
+    return eliminate_chain(system, diagonal, i, x, g, height)
 
 
 @kernel
-def complete_entries(rows, listed, system, chain, c, corner, height, width):
+def complete_entries(rows, system, chain, c, corner, height, width):
     """Computes entries c to c + width - 1 of the rows i to i - height + 1 of a chain: columns of common ancestors.
 
     A_ij -= L_ki A_kj for each row k below, then for each row k of the chain.
@@ -220,7 +225,7 @@ def complete_entries(rows, listed, system, chain, c, corner, height, width):
     # x[r][j]: entry c + j of row i - r
     x = tuple(tuple(system.source[first[r] + j] for j in range(width)) for r in range(height))
     for t in range(nbelow):
-        row_k = rows.adr[row_below(rows, listed, start, t)]  # address of row k
+        row_k = rows.adr[row_below(rows, start, t)]  # address of row k
         L_k = tuple(A[row_k + depth - r] for r in range(height))
         A_k = tuple(A[row_k + c + j] for j in range(width))
         x = tuple(tuple(fma(-L_k[r], A_k[j], x[r][j]) for j in range(width)) for r in range(height))
@@ -236,49 +241,46 @@ def complete_entries(rows, listed, system, chain, c, corner, height, width):
 
 
 @kernel
-def complete_rows(rows, listed, system, chain, own_diagonal, reduce, height):
+def complete_rows(rows, system, chain, height):
     """Computes all entries of rows i to i - height + 1, a chain of one, two or four rows.
 
     First D and L between these rows (corner), then the columns of their common ancestors in blocks of `width`.
     """
-    corner = complete_corner(rows, listed, system, chain, own_diagonal, reduce, height)
+    corner = complete_corner(rows, system, chain, height)
     width = 2 if height == 4 else 4  # blocks of eight entries fit into the registers of AVX2, too
     c = 0
     ncommon = chain.depth - height + 1
     while c + width <= ncommon:
-        complete_entries(rows, listed, system, chain, c, corner, height, width)
+        complete_entries(rows, system, chain, c, corner, height, width)
         c += width
     # the remaining columns: with width 4 up to three, two of them if bit 1 of ncommon is set, one if bit 0 is;  with
     # width 2 at most one
     if width == 4 and ncommon & 2:
-        complete_entries(rows, listed, system, chain, c, corner, height, width=2)
+        complete_entries(rows, system, chain, c, corner, height, width=2)
         c += 2
     if ncommon & 1:
-        complete_entries(rows, listed, system, chain, c, corner, height, width=1)
+        complete_entries(rows, system, chain, c, corner, height, width=1)
 
 
 @kernel
-def factor_columns(rows, listed, system, own_diagonal, reduce):
+def factor_columns(rows, system):
     """system.A <- L^T D L of the system's matrix, system.inverse <- 1 / D: four rows of a chain at a time, two or one.
 
-    Args:
-        listed: whether the descendants of each row are listed in `rows.belowrow`; else they directly follow it.
-        own_diagonal: 1 takes the diagonal of the matrix from `system.source`, 0 from `system.inverse`.
-        reduce: 1 also computes system.f <- L^-T system.f.
+    With system.reduce, also system.f <- L^-T system.f.
     """
     i = rows.n - 1
     while i >= 0:
         nbelow = rows.below[i]
-        chain = Chain(i=i, depth=rows.nnz[i] - 1, start=rows.belowadr[i] if listed else i + nbelow, nbelow=nbelow)
+        chain = Chain(i=i, depth=rows.nnz[i] - 1, start=rows.belowadr[i] if rows.listed else i + nbelow, nbelow=nbelow)
         is_pair = is_only_child(rows, i)
         if is_pair and is_only_child(rows, i - 1) and is_only_child(rows, i - 2):
-            complete_rows(rows, listed, system, chain, own_diagonal, reduce, height=4)
+            complete_rows(rows, system, chain, height=4)
             i -= 4
         elif is_pair:
-            complete_rows(rows, listed, system, chain, own_diagonal, reduce, height=2)
+            complete_rows(rows, system, chain, height=2)
             i -= 2
         else:
-            complete_rows(rows, listed, system, chain, own_diagonal, reduce, height=1)
+            complete_rows(rows, system, chain, height=1)
             i -= 1
 
 
@@ -289,14 +291,14 @@ def factor_columns(rows, listed, system, own_diagonal, reduce):
 
 
 @kernel
-def reduce_rows(rows, listed, L, x, i, height):
+def reduce_rows(rows, L, x, i, height):
     """Computes rows i to i - height + 1 of L^-T x: x_i -= L_ki x_k for the descendants k of i, the last one first."""
     depth = rows.nnz[i] - 1
     nbelow = rows.below[i]
-    start = rows.belowadr[i] if listed else i + nbelow
+    start = rows.belowadr[i] if rows.listed else i + nbelow
     x_i = tuple(x[i - r] for r in range(height))
     for t in range(nbelow):
-        k = row_below(rows, listed, start, t)
+        k = row_below(rows, start, t)
         address = rows.adr[k] + depth  # of L_ki; L_k,i-r is r positions left of it
         x_k = x[k]
         x_i = tuple(fma(-L[address - r], x_k, x_i[r]) for r in range(height))
@@ -308,15 +310,15 @@ def reduce_rows(rows, listed, L, x, i, height):
 
 
 @kernel
-def reduce_columns(rows, listed, L, x):
-    """x <- L^-T x, from the last row to the first, two rows of a chain at a time; listed: as for `factor_columns`."""
+def reduce_columns(rows, L, x):
+    """x <- L^-T x, from the last row to the first, two rows of a chain at a time."""
     i = rows.n - 1
     while i >= 0:
         if is_only_child(rows, i):
-            reduce_rows(rows, listed, L, x, i, height=2)
+            reduce_rows(rows, L, x, i, height=2)
             i -= 2
         else:
-            reduce_rows(rows, listed, L, x, i, height=1)
+            reduce_rows(rows, L, x, i, height=1)
             i -= 1
 
 

@@ -47,7 +47,7 @@ def inverse_force(m, d):
     if has_metric(m):
         multiply_joint_space(m, d.Mhat, d.qacc, d.primal.Ma)
         multiply_untouched_bodies(m, d, d.Mhat, d.qacc, d.primal.Ma)  # with gyroscopic terms, free bodies without rows
-        add_couplings(m, d, d.qacc, d.primal.Ma)  # terms of Mhat outside M's sparsity pattern
+        add_couplings(m, d, d.qacc, d.primal.Ma, diagonal=0)  # terms of Mhat outside M's sparsity pattern
         add_spring_change(m, d, s=1.0, x=d.primal.Ma)  # + h K qvel
     else:
         inertia_times(m, d, d.qacc, d.primal.Ma)

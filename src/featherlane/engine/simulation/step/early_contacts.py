@@ -38,16 +38,6 @@ def _store_inputs_of_part(m, d, _purpose):
         _store_contact_inputs(m, d)
 
 
-@kernel
-def _store_inputs_in_parts(m, d):
-    """Computes what forces need from contacts for a tile that overflows, part by part.
-
-    con_overflow stays set, because the rows are made in parts as well.
-    """
-    _store_inputs_of_part(m, d, 0)  # the last argument is unused
-    d.con_overflow[0] = 1
-
-
 @stage
 def early_contacts(m, d):
     """Finds the contacts of the tile, unless waking has found them, and computes what forces need from them.
@@ -60,4 +50,5 @@ def early_contacts(m, d):
     if d.con_overflow[0] == 0:
         _store_contact_inputs(m, d)
     else:
-        _store_inputs_in_parts(m, d)
+        _store_inputs_of_part(m, d, 0)  # part by part; the last argument is unused
+        d.con_overflow[0] = 1  # stays set, because the rows are made in parts as well

@@ -6,13 +6,13 @@ A block is a row, or a contact with a friction pyramid or an elliptic cone (pgs.
 
 with A its diagonal block dual.A, and y = J a - aref along its rows without R, at the current forces of all blocks.
 Layout: dual.f[q, c] is the force of row (or edge) c of block q; the two edges of direction i of a pyramid, y_0 + y_i
-and y_0 - y_i, have the numbers 2 i - 2 and 2 i - 1.  dual.A[q] is a packed lower triangle (`block_triangle_index`).
+and y_0 - y_i, have the numbers 2 i - 2 and 2 i - 1.  dual.A[q] is a packed lower triangle (`symmetric_index`).
 While a contact is visited, dual.block_y holds y of its rows, block_force its forces (of edges, for a pyramid), and
 block_change the sum of their changes along the basis; z = Y^T f of all blocks is updated at the end of the visit.
 con_dim[k]: number of rows of contact k, 0 the normal, 1 and 2 the tangents, 3 to 5 the rotation axes.  R, Rt: 1 / con_D
 and 1 / con_Dt, regularisation of the normal and the friction rows.  live: mask of worlds that continue.
-`block_row_product(d, q, c)` returns (Y z) of row c of block q, `three_row_products` those of rows c to c + 2;
-`add_row_force(d, q, c, f)` adds a force f of row c to z = Y^T f, `add_three_row_forces` those of three rows.
+`row_products(d, q, c, count)` returns (Y z) of `count` rows of block q, from row c on; `add_row_forces(d, q, c, f,
+count)` adds the forces f of these rows to z = Y^T f.
 `has_edges`: contact k is a pyramid with friction; `force_count`: number of its forces.
 `basis_value(d, x, k, c)` is component c of x along the basis of contact k; primal.con_warm has b = J a0 - aref.
 Updates return (decrease, drift).  decrease: of the cost; a change delta of a force with derivative y and second
@@ -23,17 +23,14 @@ opposes the momentum, and the momentum starts again from 0 (pgs.py).
 
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.row import UNBOUNDED
-from featherlane.engine.dynamics.sparse.packed_factor import triangle_index
+from featherlane.engine.dynamics.sparse.packed_factor import symmetric_index, triangle_index
 from featherlane.engine.solver.dual.friction_disc import solve_on_disc
 from featherlane.engine.solver.dual.problem import (
-    add_row_force,
-    add_three_row_forces,
-    block_row_product,
+    add_row_forces,
     force_count,
     has_edges,
-    three_row_products,
+    row_products,
 )
-from featherlane.engine.solver.dual.rows import block_triangle_index
 from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.rows.rows import basis_value
 
@@ -68,11 +65,11 @@ def update_row_force(d, q, b, D, lo, hi, live):
     f = d.dual.f[q, 0]
     R = regularisation_or_huge(D)
     # y: b + Y z + R f, first derivative of the cost;  a: A + R, second derivative
-    y = fma(R, f, b + block_row_product(d, q, c=0))
+    y = fma(R, f, b + row_products(d, q, c=0, count=1)[0])
     a = d.dual.A[q, 0] + R
     f_new = clip(f - y / a, lo, hi)
     delta = where(live, f_new - f, 0.0)
-    add_row_force(d, q, c=0, f=delta)
+    add_row_forces(d, q, c=0, f=(delta,), count=1)
     return -(delta * fma(0.5 * a, delta, y)), store_force(d, q, e=0, f=f_new, live=live)
 
 
@@ -85,12 +82,12 @@ def load_contact(m, d, k, q):
     dim = d.con_dim[k]
     done = 0  # number of rows
     while done + 3 <= dim:  # three rows at a time, for which z is read once
-        product = three_row_products(d, q, done)
+        product = row_products(d, q, done, count=3)
         for c in range(3):
             d.dual.block_y[done + c] = basis_value(d, d.primal.con_warm, k, done + c) + product[c]
         done += 3
     for c in range(done, dim):
-        d.dual.block_y[c] = basis_value(d, d.primal.con_warm, k, c) + block_row_product(d, q, c)
+        d.dual.block_y[c] = basis_value(d, d.primal.con_warm, k, c) + row_products(d, q, c, count=1)[0]
     for c in range(dim):
         d.dual.block_change[c] = 0.0
 
@@ -100,7 +97,7 @@ def change_force(d, q, dim, c, delta):
     """Changes the force along row c of a contact by delta: dual.block_change, and dual.block_y += A delta."""
     d.dual.block_change[c] = d.dual.block_change[c] + delta
     for e in range(dim):
-        d.dual.block_y[e] = fma(d.dual.A[q, block_triangle_index(c, e)], delta, d.dual.block_y[e])
+        d.dual.block_y[e] = fma(d.dual.A[q, symmetric_index(c, e)], delta, d.dual.block_y[e])
 
 
 @kernel
@@ -108,10 +105,10 @@ def add_contact_change(d, q, dim):
     """Updates z = Y^T f by dual.block_change, the change of a contact's forces."""
     done = 0  # number of rows
     while done + 3 <= dim:  # three rows at a time, for which z is read and written once
-        add_three_row_forces(d, q, done, Vec3(d.dual.block_change[done : done + 3]))
+        add_row_forces(d, q, done, d.dual.block_change[done : done + 3], count=3)
         done += 3
     for c in range(done, dim):
-        add_row_force(d, q, c, d.dual.block_change[c])
+        add_row_forces(d, q, c, (d.dual.block_change[c],), count=1)
 
 
 @kernel
@@ -126,7 +123,7 @@ def visit_edge(d, q, dim, e, R, live):
     s = 1.0 - 2.0 * (e % 2)
     f = d.dual.block_force[e]
     y = fma(R, f, fma(s, d.dual.block_y[i], d.dual.block_y[0]))
-    A_ii, A_in = d.dual.A[q, block_triangle_index(i, i)], d.dual.A[q, block_triangle_index(i, 0)]
+    A_ii, A_in = d.dual.A[q, symmetric_index(i, i)], d.dual.A[q, symmetric_index(i, 0)]
     a = ((d.dual.A[q, 0] + A_ii) + (2.0 * s) * A_in) + R
     delta = where(live, fmax(f - y / a, 0.0) - f, 0.0)
     d.dual.block_force[e] = f + delta
@@ -177,7 +174,7 @@ def set_cone_force(d, q, dim, c, target, R, Rt, live):
     R, Rt: as in `cone_gradient`.   Writes: dual.block_force, block_y, block_change.
     """
     delta = where(live, target - d.dual.block_force[c], 0.0)
-    a = d.dual.A[q, block_triangle_index(c, c)] + (R if c == 0 else Rt)
+    a = d.dual.A[q, symmetric_index(c, c)] + (R if c == 0 else Rt)
     decrease = -(delta * fma(0.5 * a, delta, cone_gradient(d, q, c, R, Rt)))
     d.dual.block_force[c] = d.dual.block_force[c] + delta
     change_force(d, q, dim, c, delta)
@@ -218,7 +215,7 @@ def ray_length(d, q, dim, R, Rt):
         Av = 0.0
         slope = fma(v, cone_gradient(d, q, c, R, Rt), slope)
         for e in range(dim):
-            Av = fma(d.dual.A[q, block_triangle_index(c, e)], d.dual.block_ray[e], Av)
+            Av = fma(d.dual.A[q, symmetric_index(c, e)], d.dual.block_ray[e], Av)
         curvature = fma(v, fma(R if c == 0 else Rt, v, Av), curvature)
     curved = curvature > 0.0  # else the length is 0: the force stays
     return where(curved, -(slope / where(curved, curvature, 1.0)), 0.0)
@@ -253,10 +250,10 @@ def solve_friction(d, q, dim, R, Rt, live):
     for c in range(n):  # component c of the disc belongs to row c + 1 of the block: row 0 is the normal
         b = d.dual.block_y[c + 1]
         for e in range(n):
-            b = fma(-d.dual.A[q, block_triangle_index(c + 1, e + 1)], d.dual.block_force[e + 1], b)
+            b = fma(-d.dual.A[q, symmetric_index(c + 1, e + 1)], d.dual.block_force[e + 1], b)
         d.disc.b[c] = b
         for e in range(c + 1):
-            a = d.dual.A[q, block_triangle_index(c + 1, e + 1)]
+            a = d.dual.A[q, symmetric_index(c + 1, e + 1)]
             d.disc.A[triangle_index(c, e)] = a + Rt if c == e else a
     normal_force = d.dual.block_force[0]
     solve_on_disc(d, n, where(normal_force > TOUCHING, normal_force, 0.0))  # writes disc.t

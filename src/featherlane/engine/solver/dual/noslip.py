@@ -8,7 +8,7 @@ Names
     dual.f[q, c]  force of row c of block q; edges of a pyramid have one each: y_0 + y_i has number 2 i - 2, y_0 - y_i
                   number 2 i - 1.  Blocks are the scalar rows, then the contacts
     y, A          y = J a - aref of a row; dual.A[q]: diagonal block of A, a packed lower triangle, A of a row at 0
-    products      `block_row_product(d, q, c)` returns (Y z) of row c of block q, `add_row_force` adds a force to z;
+    products      `row_products(d, q, c, count)`: (Y z) of rows c, c + 1, ... of block q; `add_row_forces` adds to z;
                   `has_edges`: the contact is a pyramid; `force_count`: number of its forces
     b             J a0 - aref of all rows, stored by `noslip` in primal.row_v and con_warm; y = b + Y z with z = Y^T f
     contacts      `load_contact` computes y of a contact in dual.block_y; `change_force` updates it by a change of one
@@ -25,21 +25,22 @@ Note:   friction directions without mobility: see friction_disc.py.
 
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.fold import fold_rows
+from featherlane.engine.dynamics.sparse.packed_factor import triangle_index
 from featherlane.engine.model.solver import in_forces
 from featherlane.engine.solver.dual.block_update import add_contact_change, change_force, load_contact, solve_friction
 from featherlane.engine.solver.dual.problem import (
     accelerate_by_forces,
-    add_row_force,
-    block_row_product,
+    add_row_forces,
     force_count,
     forces_at_rows,
     has_edges,
     regularisation_or_zero,
+    row_products,
     store_dual_forces,
     store_whitened_force,
     whiten_constraint_force,
 )
-from featherlane.engine.solver.dual.rows import block_triangle_index, contact_block
+from featherlane.engine.solver.dual.rows import contact_block
 from featherlane.engine.solver.primal.problem import compute_rows_at, trace_of_inertia
 from featherlane.engine.solver.rows.laws import TINY
 from featherlane.engine.solver.vectors import copy_vector
@@ -55,11 +56,11 @@ def solve_friction_row(d, q, b, lo, hi, live):
     b: J a0 - aref of the row, so that y = b + Y z.  lo, hi: bounds of the force.
     """
     f = d.dual.f[q, 0]
-    y = b + block_row_product(d, q, c=0)
+    y = b + row_products(d, q, c=0, count=1)[0]
     A = fmax(d.dual.A[q, 0], MINVAL)
     delta = where(live, clip(fma(-y, d.dual.A[q, INVERSE], f), lo, hi) - f, 0.0)
     d.dual.f[q, 0] = f + delta
-    add_row_force(d, q, c=0, f=delta)
+    add_row_forces(d, q, c=0, f=(delta,), count=1)
     return -(delta * fma(0.5 * A, delta, y))
 
 
@@ -74,7 +75,7 @@ def solve_edge_pair(d, q, dim, i, live):
     plus, minus, y = d.dual.f[q, 2 * i - 2], d.dual.f[q, 2 * i - 1], d.dual.block_y[i]
     total = plus + minus
     t = plus - minus
-    A = d.dual.A[q, block_triangle_index(i, i)]
+    A = d.dual.A[q, triangle_index(i, i)]
     moves = A > MINVAL  # mask: the direction has mobility
     t_new = where(moves, clip(t - y / where(moves, A, 1.0), -total, total), 0.0)
     delta = where(live, t_new - t, 0.0)

@@ -57,51 +57,28 @@ EDGES = 10  # largest number of forces of a contact: edges of a pyramid of dimen
 
 
 @kernel
-def block_row_product(d, q, c):
-    """Returns the product of row c of block q with z = Y^T f: the acceleration J M^-1 J^T f along the row."""
+def row_products(d, q, c, count):
+    """Returns the products of rows c to c + count - 1 of block q with z = Y^T f: the accelerations J M^-1 J^T f."""
     n, dof_start = d.dual.dofnum[q], d.dual.dofadr[q]
     row_start = d.dual.rowadr[q] + c * n
-    x = 0.0
+    x = zeros(count)
     for p in range(n):
-        x = fma(d.dual.Y[row_start + p], d.dual.z[d.dual.dof[dof_start + p]], x)
+        z = d.dual.z[d.dual.dof[dof_start + p]]
+        x = tuple(fma(d.dual.Y[row_start + p + r * n], z, x[r]) for r in range(count))
     return x
 
 
 @kernel
-def add_row_force(d, q, c, f):
-    """Adds force f of row c of block q to z = Y^T f: z += f times row c of Y."""
+def add_row_forces(d, q, c, f, count):
+    """Adds forces f of rows c to c + count - 1 of block q to z = Y^T f: z += f_r times row c + r of Y."""
     n, dof_start = d.dual.dofnum[q], d.dual.dofadr[q]
     row_start = d.dual.rowadr[q] + c * n
     for p in range(n):
         i = d.dual.dof[dof_start + p]
-        d.dual.z[i] = fma(d.dual.Y[row_start + p], f, d.dual.z[i])
-
-
-@kernel
-def three_row_products(d, q, c):
-    """Returns `block_row_product` of rows c to c + 2 of block q: z is read once."""
-    n, dof_start = d.dual.dofnum[q], d.dual.dofadr[q]
-    row_start = d.dual.rowadr[q] + c * n
-    x0, x1, x2 = zeros(3)
-    for p in range(n):
-        z = d.dual.z[d.dual.dof[dof_start + p]]
-        e = row_start + p
-        x0 = fma(d.dual.Y[e], z, x0)
-        x1 = fma(d.dual.Y[e + n], z, x1)
-        x2 = fma(d.dual.Y[e + 2 * n], z, x2)
-    return Vec3(x0, x1, x2)
-
-
-@kernel
-def add_three_row_forces(d, q, c, f):
-    """Runs `add_row_force` for the forces f of rows c to c + 2 of block q: z is read and written once."""
-    n, dof_start = d.dual.dofnum[q], d.dual.dofadr[q]
-    row_start = d.dual.rowadr[q] + c * n
-    for p in range(n):
-        i = d.dual.dof[dof_start + p]
-        e = row_start + p
-        z = fma(d.dual.Y[e + n], f[1], fma(d.dual.Y[e], f[0], d.dual.z[i]))
-        d.dual.z[i] = fma(d.dual.Y[e + 2 * n], f[2], z)
+        z = d.dual.z[i]
+        for r in unrolled(range(count)):
+            z = fma(d.dual.Y[row_start + p + r * n], f[r], z)
+        d.dual.z[i] = z
 
 
 @kernel
@@ -199,10 +176,10 @@ def store_whitened_force(m, d):
     contact_start = d.nrow[0]  # first block of contacts
     for q in range(d.dual.ndual[0]):
         if q < contact_start:
-            add_row_force(d, q, c=0, f=d.dual.f[q, 0])
+            add_row_forces(d, q, c=0, f=(d.dual.f[q, 0],), count=1)
         else:
             for c in range(d.con_dim[q - contact_start]):
-                add_row_force(d, q, c, basis_force(m, d, q - contact_start, c))
+                add_row_forces(d, q, c, f=(basis_force(m, d, q - contact_start, c),), count=1)
 
 
 @kernel

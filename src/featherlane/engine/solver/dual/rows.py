@@ -27,6 +27,7 @@ from featherlane.engine.constraint.chains import BOTH, FIRST, clear_marks, fill_
 from featherlane.engine.dynamics.inertia.joint_space import inertia_rows
 from featherlane.engine.dynamics.inertia.metric import metric_factor
 from featherlane.engine.dynamics.sparse.half_solve import SparseRows, half_solve_rows, store_dof_positions
+from featherlane.engine.dynamics.sparse.packed_factor import triangle_index
 from featherlane.engine.lanes.worlds import count_active_worlds
 from featherlane.engine.model.solver import in_forces
 from featherlane.engine.model.status import warn_full
@@ -56,12 +57,6 @@ def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[st
         "ndualdofmax": joint + min(contacts, DUAL_LIMIT),
         "ndualYmax": joint + min(max(dims) * contacts, DUAL_LIMIT) + 5 * nv,
     }
-
-
-@kernel
-def block_triangle_index(c, e):
-    """Returns the position of entry (c, e) of a block's symmetric matrix in its packed lower triangle."""
-    return c * (c + 1) // 2 + e if c >= e else e * (e + 1) // 2 + c
 
 
 @kernel
@@ -124,7 +119,7 @@ def store_block_matrix(d, q, dim):
             s = 0.0
             for p in range(n):
                 s = fma(d.dual.Y[row_start + c * n + p], d.dual.Y[row_start + e * n + p], s)
-            d.dual.A[q, block_triangle_index(c, e)] = s
+            d.dual.A[q, triangle_index(c, e)] = s
 
 
 @kernel

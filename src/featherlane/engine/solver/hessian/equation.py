@@ -44,12 +44,13 @@ from featherlane.engine.solver.hessian.factorizations.ordered import (
     substitute_ordered,
 )
 from featherlane.engine.solver.hessian.factorizations.tree import (
+    expand_chain_columns,
     expand_chains,
     factor_chains,
     reduce_chains,
-    substitute_chains,
 )
 from featherlane.engine.solver.rows.rows import prepare_contacts
+from featherlane.engine.solver.vectors import clear_vector, copy_vector
 
 
 # ---- interface for the solver --------------------------------------------------------------------------------------
@@ -78,25 +79,47 @@ def assemble_hessian(m, d):
 
 
 @kernel
-def copy_search_to_Mv(m, d):
-    """Copies primal.search to primal.Mv, so that the vector can be solved twice."""
-    for i in range(m.nv):
-        d.primal.Mv[i] = d.primal.search[i]
+def _solve_search(m, d, first):
+    """Computes primal.search <- H^-1 search; primal.Mv is a work array.
 
-
-@kernel
-def swap_search_and_Mv(m, d):
-    """Swaps primal.search and primal.Mv: afterwards Mv holds the recursion's result, search the vector itself."""
-    for i in range(m.nv):
-        d.primal.Mv[i], d.primal.search[i] = d.primal.search[i], d.primal.Mv[i]
-
-
-@kernel
-def select_recursion_result(m, d):
-    """Sets primal.search to the recursion's result, in primal.Mv, in worlds that use the recursion."""
-    for i in range(m.nv):
-        # hessian.coupled is 0 in these worlds
-        d.primal.search[i] = where(d.hessian.coupled[0] > 0.0, d.primal.search[i], d.primal.Mv[i])
+    first: 1 also computes the factor, together with search <- L^-T search; 0 uses the stored factor.
+    The calls `reduce_*` compute search <- L^-T search, and `expand_*` search <- L^-1 D^-1 search.
+    """
+    recursion = takes_recursion(m, d)
+    matrix = takes_matrix(m, d)
+    if recursion and matrix:  # both methods solve; each world takes the result of its method
+        copy_vector(m, d.primal.search, d.primal.Mv)
+    if recursion:
+        if first:
+            factor_articulated(m, d)
+        else:
+            reduce_articulated(m, d)
+        expand_articulated(m, d)
+    if recursion and matrix:  # now Mv holds the recursion's result, and search the vector itself
+        for i in range(m.nv):
+            d.primal.Mv[i], d.primal.search[i] = d.primal.search[i], d.primal.Mv[i]
+    if matrix:
+        if d.hessian.pattern[0] == ORDERED:
+            if first:
+                solve_ordered(m, d)
+            else:
+                substitute_ordered(m, d)
+        elif d.hessian.pattern[0] == BLOCKS:
+            if first:
+                factor_blocks(m, d)
+            else:
+                reduce_blocks(m, d)
+            expand_blocks(m, d)
+        else:
+            if first:
+                factor_chains(m, d)
+            else:
+                reduce_chains(m, d, d.primal.search)
+            expand_chains(m, d)
+        if recursion:
+            for i in range(m.nv):
+                # hessian.coupled is 0 in worlds that use the recursion
+                d.primal.search[i] = where(d.hessian.coupled[0] > 0.0, d.primal.search[i], d.primal.Mv[i])
 
 
 @stage
@@ -108,31 +131,9 @@ def solve_first(m, d):
     Scratch: cacc, cfrc.
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
-    recursion = takes_recursion(m, d)
-    matrix = takes_matrix(m, d)
-    if recursion and matrix:  # both methods solve; each world takes the result of its method
-        copy_search_to_Mv(m, d)
-    # each method: factor and search <- L^-T search at once, then search <- L^-1 D^-1 search
-    if recursion:
-        factor_articulated(m, d)
-        expand_articulated(m, d)
-    if recursion and matrix:
-        swap_search_and_Mv(m, d)
-    if matrix:
-        # ORDERED factors the worlds one by one in the same panels: none is kept, so `substitute` recomputes each
-        d.hessian.kept[0] = 0 if d.hessian.pattern[0] == ORDERED else 1
-        if d.hessian.pattern[0] == ORDERED:
-            solve_ordered(m, d)
-        elif d.hessian.pattern[0] == BLOCKS:
-            factor_blocks(m, d)
-            expand_blocks(m, d)
-        else:
-            factor_chains(m, d)
-            expand_chains(m, d)
-        if recursion:
-            select_recursion_result(m, d)
-    else:
-        d.hessian.kept[0] = 1
+    # ORDERED factors the worlds one by one in the same panels: none is kept, so `substitute` recomputes each
+    d.hessian.kept[0] = 0 if takes_matrix(m, d) and d.hessian.pattern[0] == ORDERED else 1
+    _solve_search(m, d, first=1)
 
 
 @stage
@@ -144,8 +145,7 @@ def keep_factor(m, d):
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
     # the factorizations also solve search <- L^-T search, which is not used here
-    for i in range(m.nv):
-        d.primal.search[i] = 0.0
+    clear_vector(m, d.primal.search)
     if takes_recursion(m, d):
         factor_articulated(m, d)
     if takes_matrix(m, d):
@@ -159,34 +159,6 @@ def keep_factor(m, d):
 
 
 @kernel
-def _substitute_search(m, d):
-    """Computes primal.search <- H^-1 search by the stored factor; primal.Mv is a work array.
-
-    The calls `reduce_*` compute search <- L^-T search, and `expand_*` search <- L^-1 D^-1 search.
-    """
-    recursion = takes_recursion(m, d)
-    matrix = takes_matrix(m, d)
-    if recursion and matrix:  # both methods solve; each world takes the result of its method
-        copy_search_to_Mv(m, d)
-    if recursion:
-        reduce_articulated(m, d)
-        expand_articulated(m, d)
-    if recursion and matrix:
-        swap_search_and_Mv(m, d)
-    if matrix:
-        if d.hessian.pattern[0] == ORDERED:
-            substitute_ordered(m, d)
-        elif d.hessian.pattern[0] == BLOCKS:
-            reduce_blocks(m, d)
-            expand_blocks(m, d)
-        else:
-            reduce_chains(m, d)
-            expand_chains(m, d)
-        if recursion:
-            select_recursion_result(m, d)
-
-
-@kernel
 def substitute(m, d, x):
     """Computes x <- H^-1 x after `keep_factor` or `solve_first`, for any number of vectors.
 
@@ -194,11 +166,9 @@ def substitute(m, d, x):
     """
     if d.hessian.kept[0] == 0:  # `solve_first` keeps no factor of worlds that are factored one by one
         keep_factor(m, d)
-    for i in range(m.nv):
-        d.primal.search[i] = x[i]
-    _substitute_search(m, d)
-    for i in range(m.nv):
-        x[i] = d.primal.search[i]
+    copy_vector(m, x, d.primal.search)
+    _solve_search(m, d, first=0)
+    copy_vector(m, d.primal.search, x)
 
 
 @kernel
@@ -214,11 +184,12 @@ def substitute_columns(m, d, X):
         for c in range(PANEL):
             for i in range(m.nv):
                 d.primal.search[i] = flat(X)[PANEL * i + c]
-            _substitute_search(m, d)
+            _solve_search(m, d, first=0)
             for i in range(m.nv):
                 flat(X)[PANEL * i + c] = d.primal.search[i]
     else:
-        substitute_chains(m, d, X)
+        reduce_chains(m, d, X)
+        expand_chain_columns(m, d, X, most=2)
 
 
 @kernel

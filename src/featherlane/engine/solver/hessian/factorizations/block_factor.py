@@ -73,27 +73,21 @@ def update_tile(d, rows, source, i, c, height, width):
 
 
 @kernel
-def update_two_rows(d, row, next_row, source, i, columns):
-    """Updates `columns` columns of the target's rows i and i + 1, which begin at row and next_row in H.
+def update_rows(d, row, stride, source, i, columns, height):
+    """Updates `columns` columns of the target's rows i to i + height - 1, which begin at row, row + stride, ... in H.
 
     Tiles of 2 x 6 entries fit into the registers; narrower tiles cover the remaining columns.
     """
+    rows = tuple(row + r * stride for r in range(height))
     c = 0
     while c + 6 <= columns:
-        update_tile(d, (row, next_row), source, i, c, height=2, width=6)
+        update_tile(d, rows, source, i, c, height, width=6)
         c += 6
     while c + 2 <= columns:
-        update_tile(d, (row, next_row), source, i, c, height=2, width=2)
+        update_tile(d, rows, source, i, c, height, width=2)
         c += 2
     if c < columns:
-        update_tile(d, (row, next_row), source, i, c, height=2, width=1)
-
-
-@kernel
-def update_block_row(d, row, source, i, columns):
-    """Updates `columns` columns of the target's row i, which begins at `row` in H."""
-    for c in range(columns):
-        update_tile(d, (row,), source, i, c, height=1, width=1)
+        update_tile(d, rows, source, i, c, height, width=1)
 
 
 # ---- one block ------------------------------------------------------------------------------------------------------
@@ -130,12 +124,9 @@ def eliminate_rows(d, block, i, height):
     )
     for r in unrolled(range(height)):
         store_multipliers(d, block, offset=above, target=first, ntarget=size, i=i - r, start=below)
-    if height == 2:
-        # the columns before i of both rows, then the diagonal of row i
-        update_two_rows(d, row - block.stride, row, source, i=i - 1, columns=above + i)
-        update_tile(d, (row,), source, i, c=above + i, height=1, width=1)
-    else:
-        update_block_row(d, row, source, i, columns=above + below)  # up to the diagonal of row i: below = i + 1
+    # up to the diagonal of row i = below - 1; row i - 1 has an unused entry there
+    last = height - 1
+    update_rows(d, row - last * block.stride, block.stride, source, i=i - last, columns=above + below, height=height)
     inverse = 1.0 / nonzero_pivot(A[row + above + i])
     d.hessian.dinv[first + i] = inverse
     if height == 2:
@@ -179,10 +170,10 @@ def update_block_rows(d, row, width, source, columns, triangle):
     """
     i = 0
     while i + 2 <= source.ntarget:
-        update_two_rows(d, row + i * width, row + i * width + width, source, i, columns + triangle * (i + 2))
+        update_rows(d, row + i * width, width, source, i, columns + triangle * (i + 2), height=2)
         i += 2
     if i < source.ntarget:
-        update_block_row(d, row + i * width, source, i, columns + triangle * (i + 1))
+        update_rows(d, row + i * width, width, source, i, columns + triangle * (i + 1), height=1)
 
 
 @kernel

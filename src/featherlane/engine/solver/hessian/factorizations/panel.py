@@ -21,6 +21,7 @@ Source: J. W. H. Liu, E. G. Ng and B. W. Peyton, "On finding supernodes for spar
 from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.sparse.tree_factor import nonzero_pivot
 from featherlane.engine.solver.hessian.factorizations.minimum_degree import WORD_BITS, lowest_bit
+from featherlane.engine.solver.vectors import sum_of_eight
 
 FREE = 6  # dofs of a free body, the tree of most piles: its rows have separate kernels
 
@@ -354,12 +355,6 @@ def row_products(m1, d1, t, row, count):
 
 
 @kernel
-def sum_panel_eight(s, e):
-    """Returns the sum of the eight numbers s[e : e + 8], added in pairs."""
-    return ((s[e] + s[e + 1]) + (s[e + 2] + s[e + 3])) + ((s[e + 4] + s[e + 5]) + (s[e + 6] + s[e + 7]))
-
-
-@kernel
 def expand_free(m1, d1, t):
     """Computes x of a free body t, as `expand_tree` does, with x in registers.
 
@@ -372,7 +367,7 @@ def expand_free(m1, d1, t):
     sums = d1.panel.sum
     eights(sums)[0:6] = row_products(m1, d1, t, row=0, count=FREE)
     x = d1.panel.x[x_start : x_start + FREE]
-    x = tuple(x[r] - sum_panel_eight(sums, 8 * r) for r in range(FREE))
+    x = tuple(x[r] - sum_of_eight(sums, 8 * r) for r in range(FREE))
     for r in unrolled(range(FREE - 1, -1, -1)):  # backward: row r needs x of the dofs behind it
         y = x[r]
         for c in unrolled(range(FREE - 1, r, -1)):  # entry (r, c) is at start + 8 r + c
@@ -391,7 +386,7 @@ def expand_tree(m1, d1, t):
         # products with later trees, then with the tree's own later dofs
         products = row_products(m1, d1, t, r, count=1)
         eights(sums)[0] = products[0]
-        y = x[x_start + r] - sum_panel_eight(sums, e=0)
+        y = x[x_start + r] - sum_of_eight(sums, first=0)
         for c in range(r + 1, size):
             y = fma(-A[entry_index(start, size, r, c)], x[x_start + c], y)
         x[x_start + r] = y * d1.panel.inverse[last - r]

@@ -10,7 +10,6 @@ if another contact acts there.
 chain_rowadr, chain_rownnz and chain_colind are the rows of the model's own tree.
 `TreeRows` holds a pattern, `System` the arguments of an elimination.  `factor_columns` computes A <- L^T D L and
 f <- L^-T f, `reduce_columns` x <- L^-T x, `expand_columns` x <- L^-1 D^-1 x, for up to `most` rows at a time.
-listed=1: the rows below a column are a list, as on the wider tree;  0: they follow it directly.
 Row by row, the same entries with the same roundings take 1.3 to 1.8 times as long.
 Source: Featherstone, RBDA, sec. 6.5.
 """
@@ -78,6 +77,7 @@ def path_rows(m, d):
         below=h.below,
         belowadr=h.belowadr,
         belowrow=h.belowrow,
+        listed=1,
     )
 
 
@@ -91,12 +91,30 @@ def factor_chains(m, d):
     Cost:   O(nv * depth^2).
     """
     # the factor A replaces H in the same memory;  inertia=0: pivots have no lower bound
-    system = System(source=d.hessian.H, A=d.hessian.H, inverse=d.hessian.dinv, f=d.primal.search, inertia=0)
-    # own_diagonal=1: the diagonal is that of H;  reduce=1: also f <- L^-T f
+    H, dinv, f = d.hessian.H, d.hessian.dinv, d.primal.search
+    system = System(source=H, A=H, inverse=dinv, f=f, inertia=0, own_diagonal=1, reduce=1)
     if d.hessian.pattern[0] == PATHS:
-        factor_columns(path_rows(m, d), listed=1, system=system, own_diagonal=1, reduce=1)
+        factor_columns(path_rows(m, d), system)
     else:
-        factor_columns(model_tree_rows(m, d), listed=0, system=system, own_diagonal=1, reduce=1)
+        factor_columns(model_tree_rows(m, d), system)
+
+
+@kernel
+def reduce_chains(m, d, x):
+    """Computes x <- L^-T x for a column, or for a panel of columns: a field of Vec4 rows."""
+    if d.hessian.pattern[0] == PATHS:
+        reduce_columns(path_rows(m, d), d.hessian.H, x)
+    else:
+        reduce_columns(model_tree_rows(m, d), d.hessian.H, x)
+
+
+@kernel
+def expand_chain_columns(m, d, x, most):
+    """Computes x <- L^-1 D^-1 x for a column with most=4, or for a panel with most=2 (`expand_columns`)."""
+    if d.hessian.pattern[0] == PATHS:
+        expand_columns(path_rows(m, d), d.hessian.H, d.hessian.dinv, x, most)
+    else:
+        expand_columns(model_tree_rows(m, d), d.hessian.H, d.hessian.dinv, x, most)
 
 
 @stage
@@ -106,27 +124,4 @@ def expand_chains(m, d):
     Source: Featherstone, RBDA, sec. 6.5, table 6.5.
     Reads:  hessian.H, hessian.dinv, the pattern.   Writes: primal.search (nv,).   Cost: O(nv * depth).
     """
-    if d.hessian.pattern[0] == PATHS:
-        expand_columns(path_rows(m, d), d.hessian.H, d.hessian.dinv, d.primal.search, most=4)
-    else:
-        expand_columns(model_tree_rows(m, d), d.hessian.H, d.hessian.dinv, d.primal.search, most=4)
-
-
-@kernel
-def reduce_chains(m, d):
-    """Computes search <- L^-T search."""
-    if d.hessian.pattern[0] == PATHS:
-        reduce_columns(path_rows(m, d), listed=1, L=d.hessian.H, x=d.primal.search)
-    else:
-        reduce_columns(model_tree_rows(m, d), listed=0, L=d.hessian.H, x=d.primal.search)
-
-
-@kernel
-def substitute_chains(m, d, X):
-    """Computes X <- H^-1 X for a panel of columns, a field of Vec4 rows: X <- L^-T X, then X <- L^-1 D^-1 X."""
-    if d.hessian.pattern[0] == PATHS:
-        reduce_columns(path_rows(m, d), listed=1, L=d.hessian.H, x=X)
-        expand_columns(path_rows(m, d), d.hessian.H, d.hessian.dinv, X, most=2)
-    else:
-        reduce_columns(model_tree_rows(m, d), listed=0, L=d.hessian.H, x=X)
-        expand_columns(model_tree_rows(m, d), d.hessian.H, d.hessian.dinv, X, most=2)
+    expand_chain_columns(m, d, d.primal.search, most=4)

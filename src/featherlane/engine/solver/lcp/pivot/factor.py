@@ -17,6 +17,7 @@ Source: R. W. Cottle and G. B. Dantzig, "Complementary pivot theory of mathemati
 """
 
 from featherlane.engine.prelude import *
+from featherlane.engine.solver.vectors import sum_of_eight
 
 SMALLEST_PIVOT = 1e-14  # relative to |y|^2, see `is_independent`: with a smaller pivot, a row depends on the others
 DOUBTFUL = 1e-10  # pivots below this are checked
@@ -26,14 +27,6 @@ DOUBTFUL = 1e-10  # pivots below this are checked
 def eights_per_row(r1):
     """Returns the number of eights in a row of the matrices."""
     return (r1.one.n[0] + 7) // 8
-
-
-@kernel
-def sum_of_eight(values, first):
-    """Returns the sum of eight adjacent values from index `first` on, added in pairs."""
-    return ((values[first] + values[first + 1]) + (values[first + 2] + values[first + 3])) + (
-        (values[first + 4] + values[first + 5]) + (values[first + 6] + values[first + 7])
-    )
 
 
 @kernel

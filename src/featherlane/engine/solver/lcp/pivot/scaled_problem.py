@@ -14,8 +14,9 @@ Symbols: r1: the record of the problem;  i, j, p: variables;  k: a row;  s: its 
 """
 
 from featherlane.engine.prelude import *
-from featherlane.engine.solver.lcp.pivot.factor import clear_factor, eights_per_row, sum_of_eight
+from featherlane.engine.solver.lcp.pivot.factor import clear_factor, eights_per_row
 from featherlane.engine.solver.lcp.status import LARGEST
+from featherlane.engine.solver.vectors import sum_of_eight
 
 INF = float("inf")
 SMALLEST_DIAGONAL = 1e-300  # 1/kg: rows with a diagonal up to this are not scaled
