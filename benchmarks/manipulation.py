@@ -123,8 +123,8 @@ def differences(name: str) -> dict[str, np.ndarray]:
         data.qpos[:] = env.batch.qpos[w]
         live.sim.forward()
         for camera in CAMERAS:
-            image = live.sim.render(camera_name=camera, width=SIZE, height=SIZE)[::-1]
-            found[camera].append(np.abs(observed[f"{camera}/rgb"][w].astype(int) - image))
+            image = live.sim.render(camera_name=camera, width=SIZE, height=SIZE)
+            found[camera].append(np.abs(observed[f"{camera}_image"][w].astype(int) - image))
     return {camera: np.array(each) for camera, each in found.items()}
 
 

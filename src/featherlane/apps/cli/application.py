@@ -566,7 +566,7 @@ def _freeze(
     from featherlane.apps.cli.freeze import freeze_model
 
     named = {"targets": targets, "outputs": outputs, "queries": queries}
-    chosen = {name: () if given is None else _listed(given) for name, given in named.items()}
+    chosen: dict[str, Any] = {name: () if given is None else _listed(given) for name, given in named.items()}
     chosen["width"] = (1, "batch") if batch else (1,)
     freeze_model(source, out, chosen, keyframe, tuple(settings or ()), force, as_json)
 

@@ -167,7 +167,7 @@ class Wipe(Goal):
         return inside
 
     def __call__(self, worlds: Any, touch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rule, done = self.config, self.wiped.all(axis=1)
+        rule, done = self.config, np.asarray(self.wiped.all(axis=1))
         reward = self.complete * done
         if self.shaping:
             target = mean(worlds.xpos[:, self.markers], ~self.wiped)

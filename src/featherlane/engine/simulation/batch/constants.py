@@ -10,7 +10,7 @@ that a world has the bits of a model compiled with this variant alone.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -188,7 +188,7 @@ def set_const(model: Model) -> None:
     model.write_to(model.mj_model)
 
 
-def dependent_fields(model: Model, values: Sequence[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
+def dependent_fields(model: Model, values: Iterable[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
     """Computes the fields that `set_const` recomputes, for several sets of values; the model is not changed.
 
     Args:
