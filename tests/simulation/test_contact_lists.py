@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.engine.model.enums import REDUCE_MINDIST, REDUCE_NETFORCE, Enable
+from featherlane.engine.simulation.query.contact import ContactQuery, contact_tiles, position_contact_tiles
 from featherlane.engine.simulation.tile import capacity
 
 SCENE = """
@@ -27,9 +29,14 @@ SCENE = """
 EXACT = 1e-9  # relative to the largest force; the issue's
 
 
-def worlds(option: str = "", n: int = 9, **arguments) -> fl.Batch:
+def worlds(option: str = "", n: int = 9, flags: int = 0, contact_model: str = "convex", **arguments) -> fl.Batch:
     """Returns worlds with different contacts."""
-    batch = fl.Batch(fl.load(SCENE.format(option=option)), n, nthread=1, **arguments)
+    model = fl.load(SCENE.format(option=option))
+    model.opt.enableflags |= flags
+    model.opt.contact_model = contact_model
+    if contact_model == "lcp":
+        model.geom_fdir[:] = 1.0, 2.0, 0.0  # turns tangents
+    batch = fl.Batch(model, n, nthread=1, **arguments)
     random = np.random.default_rng(2)
     batch.qpos[:, 8:10] += random.uniform(-0.35, 0.35, (n, 2))
     batch.qvel[:] = 0.3 * random.normal(size=(n, batch.model.nv))
@@ -113,11 +120,14 @@ def test_a_tile_whose_contacts_do_not_fit_is_listed_in_parts(monkeypatch):
     expected = whole.contacts(num=8)
     most = int(expected.found.max())
     monkeypatch.setattr(capacity, "CONTACT_LIMIT", most)
-    parts = fl.Batch(fl.load(SCENE.format(option="")), 8, nthread=1)
-    parts.restore(whole.checkpoint())
-    for a, b in zip(expected, parts.contacts(num=8), strict=True):
-        assert a is b is None or a.tobytes() == b.tobytes()
-    assert all(w.arrays["lane_active"].any() for w in parts.runner.plans.workspaces[parts.width])  # set by parts alone
+    for output in (("geom", "dist", "pos", "normal", "force"), ("geom", "dist", "pos", "normal")):
+        parts = fl.Batch(fl.load(SCENE.format(option="")), 8, nthread=1)
+        parts.restore(whole.checkpoint())
+        found = parts.contacts(output=output, num=8)
+        for name in ("found", *output):
+            assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()
+        # set by parts alone
+        assert all(w.arrays["lane_active"].any() for w in parts.runner.plans.workspaces[parts.width])
 
 
 def test_relative_velocities_and_lists_of_selections():
@@ -127,6 +137,46 @@ def test_relative_velocities_and_lists_of_selections():
     assert both.linvel.shape == (9, 2, 2, 3) and both.geom is None
     assert both.found[:, 0].tobytes() == alone.found.tobytes()
     assert both.linvel[:, 0].tobytes() == alone.linvel.tobytes() and np.abs(both.linvel).max() > 0
+
+
+GEOMETRY = ("dist", "pos", "normal", "tangent", "linvel", "angvel", "geom")
+
+
+@pytest.mark.parametrize("reduce", ["none", "mindist"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"dtype": "float32"},
+        {"option": 'cone="elliptic"><flag contact="enable" override="enable"/></option><option'},
+        {"option": 'timestep="0.02"', "flags": Enable.SPECULATIVE},
+        {"flags": Enable.SLEEP},
+        {"contact_model": "lcp"},
+    ],
+    ids=str,
+)
+def test_lists_without_forces_have_the_bits_of_lists_with_forces(settings, reduce):
+    batch = worlds(**settings)
+    selections = {"first": [None, "crate"], "second": None, "reduce": reduce}
+    expected = batch.contacts(output=(*GEOMETRY, "force"), **selections)
+    assert expected.found.any() and expected.linvel.any()
+    for output in [GEOMETRY, *GEOMETRY]:
+        found = batch.contacts(output=output, **selections)
+        for name in ("found", *([output] if isinstance(output, str) else output)):
+            assert getattr(found, name).tobytes() == getattr(expected, name).tobytes(), name
+        assert found.force is None and found.torque is None
+
+
+def test_lists_of_geoms_run_no_solver():
+    model = fl.load(SCENE.format(option=""))
+    query = lambda *given: ContactQuery(model, 3, "float64", np.zeros((1, 4)), *given).loop  # noqa: E731
+    assert query(("geom", "linvel"), 2, 0) is query((), 1, REDUCE_MINDIST) is position_contact_tiles
+    assert query(("geom", "torque"), 2, 0) is query(("pos",), 1, REDUCE_NETFORCE) is contact_tiles
+    model.opt.contact_model = "lcp"  # its rows turn tangents
+    assert query(("pos", "normal"), 2, 0) is position_contact_tiles
+    assert query(("tangent",), 2, 0) is contact_tiles
+    model.opt.contact_model, model.opt.enableflags = "convex", Enable.SLEEP  # contacts wake trees
+    assert query(("pos", "normal"), 2, 0) is contact_tiles
 
 
 def test_the_lcp_contact_model_and_worlds_without_contacts():

@@ -185,8 +185,9 @@ class WorldQueries(ObjectQueries):
     ) -> ContactLists:
         """Lists contacts and their forces in each world's present state.
 
-        Forward dynamics are computed first.  A selection matches the contacts between two objects, or those of one
-        object with any other object, as MuJoCo's contact sensor does.
+        Forward dynamics are computed first; only their positions and contacts if no force is requested, which takes
+        less time.  A selection matches the contacts between two objects, or those of one object with any other object,
+        as MuJoCo's contact sensor does.
 
         Args:
             first, second: an object: a body by name or number, or a pair of a kind (`geom`, `body`, `subtree`) and a
@@ -224,7 +225,7 @@ class WorldQueries(ObjectQueries):
         return ContactLists(found, *(parts.get(name) for name in ContactLists._fields[1:]))
 
     def _listed(self, chosen, selections, outputs, k: int, how: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        return self.query(ContactQuery(len(chosen), self.dtype, selections, outputs, k, how), chosen)
+        return self.query(ContactQuery(self.model, len(chosen), self.dtype, selections, outputs, k, how), chosen)
 
     def net_contact_force(
         self, body: Side | list[Side], other: Side | list[Side] = None, *, ids: ArrayLike | None = None

@@ -9,6 +9,9 @@ import numpy as np
 
 from featherlane.engine.prelude import *
 from featherlane.engine.collision.collision import collision
+from featherlane.engine.collision.motion import sweeping
+from featherlane.engine.dynamics.body.com import com_pos, com_vel
+from featherlane.engine.dynamics.body.kinematics import collision_frames, kinematics
 from featherlane.engine.lanes import Field, Layout
 from featherlane.engine.lanes.record import address
 from featherlane.engine.model.arguments import several_of
@@ -25,6 +28,7 @@ from featherlane.engine.simulation.tile.tiles import over_tiles
 from featherlane.errors import ModelError
 
 REDUCTIONS = {"none": REDUCE_NONE, "mindist": REDUCE_MINDIST, "maxforce": REDUCE_MAXFORCE, "netforce": REDUCE_NETFORCE}
+BY_FORCE = (REDUCE_MAXFORCE, REDUCE_NETFORCE)
 # outputs in the order in which kernels write them: bit, numbers of a contact
 OUTPUTS = {
     "force": (CONDATA_FORCE, 3),
@@ -37,6 +41,9 @@ OUTPUTS = {
     "angvel": (CONDATA_ANGVEL, 3),
     "geom": (CONDATA_GEOM, 2),
 }
+FORCES = {"force", "torque"}  # outputs that need the solver
+MOTION = CONDATA_LINVEL | CONDATA_ANGVEL  # fields that need velocities of bodies
+TANGENTS = {"tangent", "linvel", "angvel"}  # outputs along the tangents, which the rows of the LCP model may turn
 SIDES = {"geom": ("geom", OBJ_GEOM), "body": ("body", OBJ_BODY), "subtree": ("body", OBJ_XBODY)}
 Side = Object | None  # a body, a kind of `SIDES` and a name or number, or None for any
 MARGIN = 4  # contacts beyond the present number for which a first call has memory
@@ -154,6 +161,37 @@ def contact_tiles(m, d, b, p, thread, tile):
     write_records(b, thread, tile, s=0)
 
 
+@by_halves
+def list_parts_of_positions(m, d, records):
+    """Finds the contacts of one part of a tile again, and lists them if they fit; records: as for `list_parts`."""
+    b, p = records
+    collision(m, d)
+    if d.con_overflow[0] == 0:
+        list_contacts(m, d, b, p)
+
+
+@over_tiles(p=CONTACTS)
+def position_contact_tiles(m, d, b, p, thread, tile):
+    """Lists the contacts of the worlds of a tile without their forces: without constraint rows and accelerations.
+
+    The listed fields have the bits of `contact_tiles`.
+    Reads:  the rows that the transfers of b bring in; the memory at p.selections.
+    Writes: those that they take back; active, recall_address, tree_settled, lane_active, warning, listed, and all else
+            of this thread's workspace.
+    """
+    kinematics(m, d)
+    collision_frames(m, d)
+    if p.fields & MOTION or sweeping(m):
+        com_pos(m, d)  # cdof
+        com_vel(m, d)
+    collision(m, d)
+    if d.con_overflow[0]:
+        list_parts_of_positions(m, d, (b, p))
+    else:
+        list_contacts(m, d, b, p)
+    write_records(b, thread, tile, s=0)
+
+
 # ---- arguments -------------------------------------------------------------------------------------------------------
 def side_of(model: Model, name: str, given: Side) -> tuple[int, int]:
     """Returns kind, as mjtObj, and index of one side of contacts; (0, -1) for any."""
@@ -180,12 +218,19 @@ def contact_outputs(output: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in OUTPUTS if name in names)
 
 
+def needs_forces(model: Model, outputs: Sequence[str], reduce: int) -> bool:
+    """Returns whether a list of contacts needs forward dynamics, which also wake trees under the flag `sleep`."""
+    listed, by_force = FORCES.union(TANGENTS if model.opt.contact_model == "lcp" else ()), reduce in BY_FORCE
+    return by_force or bool(listed.intersection(outputs)) or model.opt.enableflags & ENABLE_SLEEP != 0
+
+
 class ContactQuery(Query):
     """Holds selections of contacts as kernels take them, and the rows of their lists.
 
     The answer is the number of contacts (n, f), and the outputs by name, (n, f, num, ...).
 
     Args:
+        model: the model.
         nworld: worlds.
         dtype: float64 or float32.
         selections: (f, 4) of `selections_of`.
@@ -194,10 +239,11 @@ class ContactQuery(Query):
         reduce: of `REDUCTIONS`.
     """
 
-    loop, number = contact_tiles, 1
+    number = 1
     reads = (*DATA.that("lasts"), *DATA.of("count"))
 
-    def __init__(self, nworld: int, dtype, selections: np.ndarray, outputs: Sequence[str], num: int, reduce: int):
+    def __init__(self, model: Model, nworld: int, dtype, selections, outputs: Sequence[str], num: int, reduce: int):
+        self.loop = contact_tiles if needs_forces(model, outputs, reduce) else position_contact_tiles
         self.selections, self.outputs, self.num = np.ascontiguousarray(selections), outputs, num
         fields, self.size = CONDATA_FOUND, 1
         for name in outputs:
