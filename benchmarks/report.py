@@ -109,6 +109,7 @@ PAGES = {
     "urdf-sets": ROOT / "docs" / "migration-pinocchio.md",
     "integrations-robosuite": ROOT / "docs" / "integrations" / "robosuite.md",
     "integrations-libero": ROOT / "docs" / "integrations" / "libero.md",
+    "integrations-libero-images": ROOT / "docs" / "integrations" / "libero.md",
     "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }
 

@@ -130,6 +130,17 @@ def test_texture_of_a_plane_and_a_box(geom):
     np.testing.assert_allclose(image(source), expected, atol=LEVEL)
 
 
+def test_textures_in_srgb_are_converted_to_linear_values():
+    source = """<mujoco><visual><headlight ambient="1 1 1" diffuse="0 0 0" specular="0 0 0"/></visual><asset>
+      <texture name="t" type="2d" builtin="flat" rgb1="1 .5 .02" width="8" height="8" colorspace="{}"/>
+      <material name="m" texture="t"/></asset><worldbody>{}<geom type="plane" size="2 2 1" material="m"/></worldbody>
+      </mujoco>"""
+    linear, converted = (image(source.format(space, DOWN))[20, 20] for space in ("linear", "sRGB"))
+    np.testing.assert_allclose(linear, [255, 127, 5], atol=LEVEL)
+    # published values of the conversion: 127 -> 0.2122, 5 -> 0.00152
+    np.testing.assert_allclose(converted, [255, 54.1, 0.4], atol=LEVEL)
+
+
 def test_texture_coordinates_of_a_mesh():
     source = f"""<mujoco><visual><headlight ambient="1 1 1" diffuse="0 0 0" specular="0 0 0"/></visual><asset>
       <texture name="t" type="2d" builtin="gradient" rgb1="1 .2 0" rgb2="0 .4 .8" width="32" height="16"/>{QUAD}

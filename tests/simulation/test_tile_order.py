@@ -6,7 +6,7 @@ import pytest
 import featherlane as fl
 from featherlane.engine.simulation.batch.order import LASTS, TileOrder
 from featherlane.engine.simulation.tile.arrange import BLOCK, POOL
-from featherlane.engine.simulation.tile.capacity import SIGNATURE_BITS
+from featherlane.engine.simulation.tile.capacity import EFFORT_BITS, EFFORTS, SIGNATURE_BITS
 from featherlane.engine.simulation.tile.team import Team
 
 WORDS, WIDTH = 8, 8
@@ -113,6 +113,25 @@ def test_a_few_worlds_in_between_leave_the_others_their_order(rng):
     for _ in range(LASTS):
         few = order.of(worlds[:40], first, 1)
     assert np.array_equal(order.of(worlds[:40], later, 1), few)
+
+
+def test_slow_worlds_have_bits_in_the_last_word_and_share_tiles():
+    model = fl.load(
+        "<mujoco><option cone='elliptic'/><worldbody><geom type='plane' size='9 9 1'/><body pos='0 0 .2'><freejoint/>"
+        "<geom type='box' size='.1 .2 .1'/></body></worldbody></mujoco>"
+    )
+    batch = fl.Batch(model, 64, nthread=1)
+    batch.qpos[::2, 2] = 0.099
+    batch.qvel[::4] = np.random.default_rng(0).normal(size=(16, 6))
+    batch.bind("solver_niter")
+    batch.step()
+    niter, signature = batch.solver_niter.ravel(), batch.runner.arrays.rows["signature"]
+    full = (1 << EFFORT_BITS) - 1
+    bits = [sum(full << EFFORT_BITS * level for level, least in enumerate(EFFORTS) if n > least) for n in niter]
+    assert np.array_equal(signature[:, -1], bits) and len(set(bits)) > 1
+    order = TileOrder(64, signature.shape[1], WIDTH, Team(1)).of(np.arange(64), signature, 1)
+    worst = lambda worlds: niter[worlds].reshape(-1, WIDTH).max(axis=1).mean()  # noqa: E731
+    assert worst(order) < worst(np.arange(64))
 
 
 def test_results_do_not_depend_on_the_order(rng):

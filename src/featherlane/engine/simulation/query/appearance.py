@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 UNSET = np.array((0.5, 0.5, 0.5, 1.0), np.float32)  # colour of a geom without one: its material's counts
 RGB, FLAT_IMAGE, SKYBOX = 1, 0, 2  # role of a texture in a material; types of textures
+SRGB = 2  # mjCOLORSPACE_SRGB
 WITHOUT_LIGHT = 0.3  # ambient light of a scene that has no light
 PART = 4096  # texels' addresses are passed in two parts, since float32 holds integers up to 2^24
 
@@ -50,8 +51,17 @@ def geom_colours(mj: mujoco.MjModel, rgba: np.ndarray, material: np.ndarray) -> 
     return out
 
 
+def _linear(values: np.ndarray) -> np.ndarray:
+    """Returns the linear values 0 to 255, rounded, of values of an image in sRGB.   Source: IEC 61966-2-1."""
+    x = values / 255.0
+    return np.rint(255.0 * np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4))
+
+
 def _texels(mj: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
-    """Returns all texels, red + 256 green + 65536 blue, and (ntex,) the first of each texture."""
+    """Returns all texels, red + 256 green + 65536 blue, and (ntex,) the first of each texture.
+
+    Images in sRGB are converted to linear values, as OpenGL does for MuJoCo.
+    """
     images, count = [], np.array(mj.tex_width, np.int64) * mj.tex_height
     for i in range(mj.ntex):
         channels, first = int(mj.tex_nchannel[i]), int(mj.tex_adr[i])
@@ -63,6 +73,8 @@ def _texels(mj: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
             )
         image = data.reshape(-1, channels).astype(float)
         image = image[:, :3] if channels >= 3 else np.repeat(image[:, :1], 3, axis=1)
+        if int(mj.tex_colorspace[i]) == SRGB:
+            image = _linear(image)
         images.append(image @ (1.0, 256.0, 65536.0))
     return np.concatenate([*images, np.zeros(1)]), np.cumsum(count) - count
 

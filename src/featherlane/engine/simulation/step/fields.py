@@ -24,7 +24,7 @@ _compare_scratch = Declare("compare_forward_inverse", "scratch")
 _inverse_output = Declare("inverse", "output")
 
 FIELDS = (
-    size("nsignature", "words of the contact signature, 24 candidate pairs each"),
+    size("nsignature", "words of the signature: 24 candidate pairs each, and one for iterations"),
     size("want_frames", "1: compute the frames of all geoms and sites, 0: only those of colliding geoms"),
     size("want_energy", "1: compute energies in each step"),
     size("want_all", "1: write every field, 0: only fields that a step reads"),
@@ -65,7 +65,10 @@ FIELDS = (
     _part.real("tree_island", "ntree", "1", "island of each tree"),
     # reported by a batch for each world
     _report.real(
-        "signature", "nsignature", "1", "candidate pairs in contact, as bits; worlds with similar contacts share tiles"
+        "signature",
+        "nsignature",
+        "1",
+        "candidate pairs in contact and solver effort, as bits; similar worlds share tiles",
     ),
     _count.real("warning", "6", "1", "counts of the entries of `status`: contacts_full, ..., singular_inertia"),
     _count.real(

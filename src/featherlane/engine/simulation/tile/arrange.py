@@ -1,7 +1,8 @@
 """Selects which worlds share a tile: worlds with similar contacts.
 
 A tile computes every contact that any of its worlds has; in a world without that contact the lane is idle.  The pattern
-of a world is the set of its touching pairs.  Worlds are grouped so that the union of their patterns is small, in each
+of a world is the set of its touching pairs, and of bits for the iterations of its last solve, which are treated as
+pairs (`sign_contacts`).  Worlds are grouped so that the union of their patterns is small, in each
 block of `BLOCK` worlds:
 
     count    how many worlds have each pair; rare pairs are most useful for grouping

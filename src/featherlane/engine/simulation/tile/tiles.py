@@ -11,7 +11,7 @@ from featherlane.engine.lanes import Kernel, Layout, Stage
 from featherlane.engine.simulation.step.forward import forward, forward_pass, forward_to, step
 from featherlane.engine.simulation.step.inverse import inverse
 from featherlane.engine.simulation.step.wake import unsettle_trees
-from featherlane.engine.simulation.tile.capacity import SIGNATURE_BITS
+from featherlane.engine.simulation.tile.capacity import EFFORT_BITS, EFFORTS, SIGNATURE_BITS
 from featherlane.engine.simulation.tile.rows import (
     copy_step_inputs,
     find_memory,
@@ -91,11 +91,13 @@ def sign_contacts(m, d):
     """Computes bits for the candidate pairs that touch in each world; tiles are formed of worlds with similar bits.
 
     A word holds SIGNATURE_BITS bits, the first pair in the highest one.  If there are more pairs than bits,
-    neighbouring pairs share one.
-    Reads:  con_cand, con_present.   Writes: signature (nsignature,) whole numbers below 2^24.
+    neighbouring pairs share one.  The last word has EFFORT_BITS bits for each number of EFFORTS that the iterations of
+    the solver exceed: a tile iterates until its slowest world has converged, so slow worlds share tiles.
+    Reads:  con_cand, con_present, solver_niter.   Writes: signature (nsignature,) whole numbers below 2^24.
     """
     clear(d.signature, d.nsignature)
-    bits = SIGNATURE_BITS * d.nsignature
+    words = d.nsignature - 1
+    bits = SIGNATURE_BITS * words
     last_bit = -1
     for k in range(d.ncon_slot[0]):
         pair = d.con_cand[k]
@@ -106,6 +108,11 @@ def sign_contacts(m, d):
             weight = 1.0 * (1 << (SIGNATURE_BITS - 1 - bit % SIGNATURE_BITS))
             d.signature[word] = d.signature[word] + d.con_present[k] * weight
         last_bit = bit
+    effort = 0.0
+    for level in unrolled(range(6)):  # all of EFFORTS
+        bits_of_level = 1.0 * (((1 << EFFORT_BITS) - 1) << (EFFORT_BITS * level))
+        effort = effort + where(d.solver_niter[0] > 1.0 * EFFORTS[level], bits_of_level, 0.0)
+    d.signature[words] = effort
 
 
 @over_tiles
