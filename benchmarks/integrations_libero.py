@@ -162,7 +162,8 @@ def differences(suite: str, number: int) -> dict[str, np.ndarray]:
 
 def images(given: argparse.Namespace) -> None:
     """Prints the table of differences of images."""
-    from report import markdown, publish
+    import robosuite
+    from report import markdown, origin, publish
 
     from featherlane.environments.libero.suite import SUITES
 
@@ -176,7 +177,8 @@ def images(given: argparse.Namespace) -> None:
             rows.append((f"{suite} {number}", name, f"{each.mean():.1f}", f"{np.median(each):.0f}", *above, each.max()))
             print(*rows[-1], file=sys.stderr, flush=True)
     columns = ("task", "camera", "mean difference", "median", "pixels above 8", "above 50", "largest")
-    publish("integrations-libero-images", markdown(columns, rows), given.write)
+    versions = f"robosuite {robosuite.__version__}, MuJoCo {mujoco.__version__} in LIBERO."
+    publish("integrations-libero-images", f"{markdown(columns, rows)}\n\n{origin()} {versions}", given.write)
 
 
 def main() -> None:
