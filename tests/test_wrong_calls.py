@@ -172,6 +172,7 @@ INTERNAL = {
     ("engine/lanes/rows.py", "TypeError"),
     ("engine/lanes/values.py", "TypeError"),
     ("apps/cli/output.py", "BrokenPipeError"),
+    ("engine/simulation/frozen/freeze.py", "AssertionError"),  # of two plans of a batch, which no argument changes
     ("integrations/mujoco_rollout.py", "RuntimeError"),  # the errors of mujoco.rollout
     ("integrations/mujoco_rollout.py", "ValueError"),
     *(

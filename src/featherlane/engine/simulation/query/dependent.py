@@ -96,7 +96,7 @@ def body_inverse_weight(m, d, p, b):
     while i >= 0:
         p.jac[i] = motion_at(m, d, d.cdof[i], m.dof_bodyid[i], d.xipos[b])
         i = m.dof_parentid[i]
-    reduce_columns(inertia_rows(m), listed=0, L=d.qLD, x=p.jac)
+    reduce_columns(inertia_rows(m), L=d.qLD, x=p.jac)
     linear, angular = 0.0, 0.0
     for i in range(m.nv):
         J = p.jac[i]
