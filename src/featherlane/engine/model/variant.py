@@ -357,7 +357,6 @@ def exact(model: Any, values: dict[str, np.ndarray], dtype: np.dtype) -> dict[st
 
 def mean_inertia(diagonal: np.ndarray) -> np.ndarray:
     """Returns the mean (n, 1) of M's diagonals (n, nv) in qpos0, each summed as MuJoCo's compiler does."""
-    total = np.zeros((len(diagonal), 1))
-    for column in diagonal.T:
-        total[:, 0] += column
-    return total / max(diagonal.shape[1], 1)
+    if not diagonal.size:
+        return np.zeros((len(diagonal), 1))
+    return np.cumsum(diagonal, axis=1)[:, -1:] / diagonal.shape[1]

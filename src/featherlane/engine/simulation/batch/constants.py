@@ -1,7 +1,7 @@
 """Recomputes the model fields that depend on others: `set_const`, `Batch.set_const`, `Batch.set_variant`.
 
-Kernels compute them for many worlds at once, a world in 10 us instead of 100 us by MuJoCo's mj_setConst.  The worlds
-are those of a separate batch in float64, which the model keeps: a batch in float32 rounds them when they are stored.
+Kernels compute them for many worlds at once (benchmarks/set_const.py).  The worlds are those of a separate batch in
+float64, which the model keeps: a batch in float32 rounds them when they are stored.
 
 An entry that is as in the loaded model keeps the bits that MuJoCo's compiler gave it.  `set_variant` calls MuJoCo, so
 that a world has the bits of a model compiled with this variant alone.
@@ -26,7 +26,7 @@ from featherlane.engine.simulation.tile.team import Team
 from featherlane.engine.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.errors import ModelError, near
 
-AT_ONCE = 64  # worlds that are computed in one call, the model's own values included
+AT_ONCE = 64  # worlds that are computed in one call
 ROUNDING = 1e-9  # largest relative difference of values from MuJoCo: M of a long chain is ill-conditioned
 # fields on which others depend
 INPUTS = [f.name for f in MODEL.fields if f.kind == "real" and f.name not in {*DEPENDENT_REALS} - BOTH - VOLUMES]
@@ -41,6 +41,7 @@ class DependentWorlds:
         self._arrays = WorldArrays(model, AT_ONCE, np.dtype(np.float64), 0)
         self._runner, self._query = Runner(self._arrays, Team(1)), DependentFields(model, AT_ONCE)
         self._lock = threading.Lock()  # batches of one model share it
+        self._unchanged: dict[str, np.ndarray] = {}  # fields as computed for the loaded model, to compare with
         self._compiler: Constants | None = None
 
     def of(self, values: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
@@ -49,14 +50,19 @@ class DependentWorlds:
         Args:
             values: real fields that differ by world, (n, ...) by name; other fields have the model's values.
         """
-        own, edited = self.model.__dict__, self._edited()
-        parts = []
-        for k in range(0, n, AT_ONCE - 1):
-            some = slice(k, min(k + AT_ONCE - 1, n))
-            given = {name: own[name] for name in edited} | {name: rows[some] for name, rows in values.items()}
-            parts.append(self._some(given, some.stop - k))
+        own = self.model.__dict__
+        given = {name: np.broadcast_to(own[name], (n, *own[name].shape)) for name in self._edited()} | {**values}
+        with self._lock:
+            if not self._unchanged:
+                (first,) = self._computed({name: self.loaded[name][None] for name in given}, 1)
+                self._unchanged = {name: unchanged(self.loaded[name], rows[0]) for name, rows in first.items()}
+            parts = self._computed(given, n)
         found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return found | {"geom_fluid": self._fluid_of(values, n)}
+        rows = {name: np.where(new == self._unchanged[name], self.loaded[name], new) for name, new in found.items()}
+        rows |= {
+            name: np.broadcast_to(own[name], (n, *own[name].shape)) for name in DEPENDENT_REALS if name not in rows
+        }
+        return rows | {"geom_fluid": self._fluid_of(values, n)}
 
     def _edited(self) -> list[str]:
         """Returns the fields of the model that differ from those of the loaded model, except dependent ones."""
@@ -65,19 +71,22 @@ class DependentWorlds:
             return []
         return [name for name in INPUTS if not np.array_equal(own[name], self.loaded[name])]
 
-    def _some(self, values: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
-        """Returns the fields of n < AT_ONCE worlds; one more world is the loaded model."""
-        own, count = self.model.__dict__, n + 1
-        with self._lock:
-            for name in {*values, "body_subtreemass"} - self._arrays.expanded.keys():
-                self._arrays.expand(name)
-            for name, rows in self._arrays.expanded.items():
-                rows[:n], rows[n] = values.get(name, own[name]), self.loaded[name]
-            mass = self._arrays.expanded["body_subtreemass"][:count]
-            mass[...] = subtree_masses(self.model, self._arrays.expanded.own("body_mass", np.arange(count)))
-            found = self._runner.query(self._query, np.arange(count)) | {"body_subtreemass": mass}
-            shaped = {name: rows[:count].reshape(count, *own[name].shape) for name, rows in found.items()}
-            return {name: kept(self.loaded[name], rows[:-1], rows[-1]) for name, rows in shaped.items()}
+    def _computed(self, values: Mapping[str, np.ndarray], n: int) -> list[dict[str, np.ndarray]]:
+        """Returns the fields that have entries, for at most AT_ONCE worlds in each part."""
+        own, expanded, parts = self.model.__dict__, self._arrays.expanded, []
+        for name in {*values, "body_subtreemass"} - expanded.keys():
+            self._arrays.expand(name)
+        for first in range(0, n, AT_ONCE):
+            some = slice(first, min(first + AT_ONCE, n))
+            count = some.stop - first
+            for name, rows in expanded.items():
+                rows[:count] = values[name][some] if name in values else own[name]
+            chosen = np.arange(count)
+            mass = expanded["body_subtreemass"][:count]
+            mass[...] = subtree_masses(self.model, expanded.own("body_mass", chosen))
+            found = self._runner.query(self._query, chosen) | {"body_subtreemass": mass}
+            parts.append({n: a[:count].reshape(count, *own[n].shape).copy() for n, a in found.items() if a.size})
+        return parts
 
     def compiled(self, values: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
         """Returns the same fields, computed by MuJoCo."""
@@ -95,17 +104,13 @@ class DependentWorlds:
         return self.compiled(given, n)["geom_fluid"]
 
 
-def kept(loaded: np.ndarray, new: np.ndarray, unchanged: np.ndarray) -> np.ndarray:
-    """Returns new values (n, ...), with those of the loaded model where nothing has changed.
+def unchanged(loaded: np.ndarray, computed: np.ndarray) -> np.ndarray:
+    """Returns what the kernels compute for the loaded model; NaN where MuJoCo's value differs by more than rounding.
 
-    Values of a loaded MjModel that contradict its other fields are replaced, too.
-
-    Args:
-        loaded: values of the loaded model, computed by MuJoCo.
-        new, unchanged: values that the kernels compute for worlds and for the loaded model.
+    An MjModel may have been edited before it was loaded.
     """
-    close = np.abs(loaded - unchanged) <= ROUNDING * np.maximum(np.abs(unchanged), 1.0)
-    return np.where((new == unchanged) & close, loaded, new)
+    close = np.abs(loaded - computed) <= ROUNDING * np.maximum(np.abs(computed), 1.0)
+    return np.where(close, computed, np.nan)
 
 
 def subtree_masses(model: Model, mass: np.ndarray) -> np.ndarray:
