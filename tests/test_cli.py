@@ -293,6 +293,7 @@ def test_a_frozen_world_is_written_and_checked(tmp_path, capfd):
     assert "targets: got 'sparc'" in fails(capfd, "freeze", "quadruped", tmp_path / "a.flz", "--targets", "sparc")
     assert "cannot be read" in fails(capfd, "check", tmp_path / "a.flz")
     succeeds("freeze", "pendulum", file, "--force", "--batch", "--outputs", "xpos", "--queries", "jac,energy")
+    assert file.name in capfd.readouterr().out.replace("\n", "")
     assert fl.thaw(file, nworld=3).xpos.shape[0] == 3 and "jac" in fl.thaw(file).query("jac", kind="body", id=1)
     assert "queries: got 'jack'" in fails(capfd, "freeze", "pendulum", tmp_path / "a.flz", "--queries", "jack")
 

@@ -184,7 +184,7 @@ def test_constants_follow_edits():
     mj.site_pos *= 1.1
     mujoco.mj_setConst(mj, mujoco.MjData(mj))
     for name in ("tendon_length0", "tendon_invweight0", "tendon_lengthspring"):
-        np.testing.assert_array_equal(getattr(model, name), getattr(mj, name))
+        np.testing.assert_allclose(getattr(model, name), getattr(mj, name), rtol=1e-14)
 
 
 def test_tendons_are_found_by_name(rng):

@@ -122,6 +122,8 @@ LIBRARIES = {
             "_data": "MjData of the wrapper MjData",
             "_initialize_sim": "makes a new simulation at a hard reset; `use` follows it",
             "_observables": "observables by name, in the order of observations",
+            "_ref_joint_indexes": "joints of the arm",
+            "_ref_joint_pos_indexes": "their places in qpos",
         },
     ),
     "rsl_rl": Library("rsl-rl-lib", "rsl-rl", "5.5.1", "5.4"),

@@ -17,6 +17,7 @@ from featherlane.environments.robosuite.contacts import Contacts
 from featherlane.environments.robosuite.observations import Observable, Seen
 from featherlane.environments.robosuite.rewards import Goal, distance, near
 from featherlane.errors import ModelError
+from featherlane.extension import private
 
 OVER_TOOL = 0.02  # greatest height of a marker over the plane of the tool [m]
 NEAR_LIMIT = 0.1  # distance from the limit of a joint that ends an episode [rad]
@@ -63,8 +64,8 @@ class Wipe(Goal):
         self.sensor = slice(int(model.sensor_adr[sensor]), int(model.sensor_adr[sensor]) + 3)
         self.reference = str(robot.part_controllers[self.arm].ref_name)
         self.collision = contacts.between(robot.robot_model.contact_geoms, None)
-        low, high = np.array(model.jnt_range[robot._ref_joint_indexes]).T
-        limited, places = low != high, np.array(robot._ref_joint_pos_indexes)
+        low, high = np.array(model.jnt_range[private("robosuite", robot, "_ref_joint_indexes")]).T
+        limited, places = low != high, np.array(private("robosuite", robot, "_ref_joint_pos_indexes"))
         self.joints, self.limits = places[limited], (low[limited] + NEAR_LIMIT, high[limited] - NEAR_LIMIT)
         self.contact_name = f"{robot.robot_model.naming_prefix}contact"
 
