@@ -22,7 +22,7 @@ pytestmark = pytest.mark.ci
 
 ROOT = Path(__file__).parents[1]
 MOST_ENTRIES = 10  # of the navigation, and of a section of it
-MOST_BYTES = 40e6  # of these, the sources of all modules are more than half
+MOST_BYTES = 43e6  # of these, the sources of all modules are more than half
 MOST_OF_A_PICTURE = 150_000  # bytes
 MOST_OF_A_THUMBNAIL = 160_000
 MOST_LINES = 600  # of Markdown of a page of the reference that is made when the site is built; about 20 pixels each
