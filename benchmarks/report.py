@@ -124,8 +124,8 @@ def arguments(doc: str) -> argparse.ArgumentParser:
     """The options that all benchmarks have."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="write the table into its page")
-    for mode, told in MODES.items():
-        parser.add_argument(f"--write-{mode}", dest="write", action="store_const", const=mode, help=told)
+    for mode, text in MODES.items():
+        parser.add_argument(f"--write-{mode}", dest="write", action="store_const", const=mode, help=text)
     return parser
 
 

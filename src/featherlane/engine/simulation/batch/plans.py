@@ -124,7 +124,7 @@ class Plans:
         """Returns the plan of a query with at most n places, after `prepare`.
 
         The last plans with at most ROWS_KEPT bytes of rows are reused: only addresses and other numbers are replaced.
-        A new plan takes a millisecond.
+        A new plan takes longer than many queries.
         """
         rows = [(kind, [*field_arrays(given)]) for kind, given in (("control", brought), ("record", taken))]
         forms = tuple((name, a.shape, a.strides) for _, given in rows for name, a in given)

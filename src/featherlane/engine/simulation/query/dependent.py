@@ -8,6 +8,8 @@ Source: MuJoCo mj_setConst.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from featherlane.engine.prelude import *
@@ -21,40 +23,28 @@ from featherlane.engine.dynamics.sparse.tree_factor import reduce_columns
 from featherlane.engine.dynamics.tendon.length import tendon
 from featherlane.engine.lanes import Layout
 from featherlane.engine.lanes.layout import Declare, size
+from featherlane.engine.model.fields import MODEL
 from featherlane.engine.model.model import Model
 from featherlane.engine.model.set_const import DEPENDENT_REALS
 from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.tile.rows import write_records
 from featherlane.engine.simulation.tile.tiles import over_tiles
-from featherlane.engine.spatial.types import Box, Invweight, Mat3, Motion, Range, Vec3
+from featherlane.engine.spatial.types import Motion, Range, Vec3
 
 SIZES = {
     "nv": "dofs", "nbody": "bodies", "ngeom": "geoms", "ntendon": "tendons", "nout": "outputs of actuators",
     "neq": "equality constraints", "ncam": "cameras",
 }  # fmt: skip
-_result = Declare("dependent_fields", "scratch")
+_scratch = Declare("dependent_fields", "scratch")
+ELSEWHERE = ("body_subtreemass", "geom_fluid")  # dependent fields that are not computed here
 CONSTANTS = Layout(
     "Constants",
     (
         *(size(name, doc) for name, doc in SIZES.items()),
-        _result.rows(Invweight, "body_invweight0", "nbody", "1/kg, 1/(kg m^2)", "as in the model"),
-        _result.real("dof_length", "nv", "m", "as in the model"),
-        _result.real("dof_invweight0", "nv", "1/kg, 1/(kg m^2)", "as in the model"),
-        _result.real("dof_M0", "nv", "kg, kg m^2", "as in the model"),
-        _result.real("actuator_acc0", "nout", "m/s^2, rad/s^2", "as in the model"),
-        _result.real("actuator_length0", "nout", "m, rad", "as in the model"),
-        _result.real("geom_rbound", "ngeom", "m", "as in the model"),
-        _result.rows(Box, "geom_aabb", "ngeom", "m", "as in the model"),
-        _result.real("eq_data", "neq 12", "m, 1", "as in the model"),
-        _result.real("tendon_length0", "ntendon", "m", "as in the model"),
-        _result.real("tendon_invweight0", "ntendon", "1/kg", "as in the model"),
-        _result.rows(Range, "tendon_lengthspring", "ntendon", "m", "as in the model"),
-        _result.rows(Vec3, "cam_pos0", "ncam", "m", "as in the model"),
-        _result.rows(Vec3, "cam_poscom0", "ncam", "m", "as in the model"),
-        _result.rows(Mat3, "cam_mat0", "ncam", "1", "as in the model"),
-        _result.real("column", "nv", "1", "a column x, for x^T M^-1 x"),
-        _result.rows(Motion, "jac", "nv", "1, m", "Jacobian of a body's centre of mass, by DoF"),
-        _result.real("extent", "nbody", "m", "length associated with each body"),
+        *(replace(MODEL[n], stage="dependent_fields", role="scratch") for n in DEPENDENT_REALS if n not in ELSEWHERE),
+        _scratch.real("column", "nv", "1", "a column x, for x^T M^-1 x"),
+        _scratch.rows(Motion, "jac", "nv", "1, m", "Jacobian of a body's centre of mass, by DoF"),
+        _scratch.real("extent", "nbody", "m", "length associated with each body"),
     ),
 )
 SMALLEST = 1e-5  # of a body's length [m]
