@@ -185,6 +185,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("versions", "speed", "images"))
     parser.add_argument("--write", action="store_true", help="write the table of the speed or of images into its page")
+    again = "the same, even if the page's table is of another processor"
+    parser.add_argument("--write-replace", dest="write", action="store_const", const="replace", help=again)
     parser.add_argument("--python", default=sys.executable, help="interpreter with the other MuJoCo")
     parser.add_argument("--suite", help="default: libero_spatial; of images: all suites")
     parser.add_argument("--task", type=int, help="default: 5; of images: two of each suite")

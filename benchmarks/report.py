@@ -79,6 +79,7 @@ PAGES = {
     "contact_dart": ROOT / "docs" / "contact-benchmark.md",
     "contact_fclib": ROOT / "docs" / "contact-benchmark.md",
     "real-impacts": ROOT / "docs" / "real-impacts.md",
+    "real-impacts-gradients": ROOT / "docs" / "real-impacts.md",
     "real-impacts-causes": ROOT / "docs" / "real-impacts.md",
     "terrain-scenes": ROOT / "docs" / "contact-on-terrain.md",
     "terrain-robots": ROOT / "docs" / "contact-on-terrain.md",

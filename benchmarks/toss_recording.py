@@ -159,11 +159,15 @@ class Errors(NamedTuple):
 
 
 def errors(recording: Recording, pose: np.ndarray) -> Errors:
-    """Compares simulated poses (..., n, >= L, 7), whose sample 0 is the recorded one, with a recording."""
+    """Compares simulated poses (..., n, >= L, 7), whose sample 0 is the recorded one, with a recording.
+
+    Quaternions may have any norm: Drake's discrete plant does not normalize them.
+    """
     pose = pose[..., : recording.pose.shape[1], :]
     real, n = recording.pose, recording.length
     distance = np.linalg.norm(pose[..., :3] - real[..., :3], axis=-1) / (2.0 * HALF)
-    cosine = np.abs((pose[..., 3:] * real[..., 3:]).sum(-1))
+    norms = np.linalg.norm(pose[..., 3:], axis=-1) * np.linalg.norm(real[..., 3:], axis=-1)
+    cosine = np.abs((pose[..., 3:] * real[..., 3:]).sum(-1)) / norms
     angle = np.degrees(2.0 * np.arccos(np.minimum(cosine, 1.0)))
     last = np.take_along_axis(angle, np.broadcast_to((n - 1)[:, None], (*angle.shape[:-1], 1)), axis=-1)[..., 0]
     inside = np.arange(real.shape[1]) < n[:, None]

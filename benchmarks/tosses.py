@@ -280,7 +280,7 @@ def main() -> None:
         return publish("real-impacts-causes", f"{causes(recording)}\n\n{origin()}", args.write)
     if args.gradients:
         text = toss_gradients.table(recording.part(fit), recording.part(held), args.generations)
-        return print(text)
+        return publish("real-impacts-gradients", f"{text}\n\n{origin()}", args.write)
     records = json.loads(args.reuse.read_text()) if args.reuse else {}
     for name in (name.replace("lcp ", "lcp, ") for name in args.variants.split(",")):
         if name not in records:
