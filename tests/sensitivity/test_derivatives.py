@@ -475,6 +475,43 @@ def test_parameter_derivatives_of_a_batch_equal_single_worlds():
     assert alone.P["body_mass"].tobytes() == found.P["body_mass"].tobytes()
 
 
+@pytest.mark.parametrize("contact_model", ["convex", "coulomb", "lcp"])
+def test_parameter_derivatives_do_not_depend_on_earlier_calls(contact_model):
+    """Calls with other states, worlds, fields of worlds and models reuse memory; a new model has none."""
+
+    def new() -> tuple[fl.Model, fl.Batch]:
+        model = fl.bundled("quadruped")
+        model.opt.integrator = "euler"
+        model.opt.contact_model = contact_model
+        model.dof_damping[:] *= 1.5
+        batch = fl.Batch(model, 5)
+        batch.expand("geom_friction")[:] *= np.linspace(0.9, 1.1, 5)[:, None, None]
+        batch.step(40)
+        return model, batch
+
+    names = ("body_mass", "geom_friction", "dof_damping")
+    model, batch = new()
+    used = fl.bundled("quadruped")
+    used.opt.integrator = "euler"
+    used.opt.contact_model = contact_model
+    fl.linearize(used, fl.Batch(used, 5), parameters=names)
+    other = fl.Batch(used, 5)
+    other.expand("geom_friction")[:] *= 3.0
+    other.step(20)
+    fl.linearize(used, other, parameters=names)
+    fl.linearize(used, other, parameters=names, frictionloss=False)
+    fl.linearize(used, fl.Data(used), parameters=names[:1])
+    used.dof_damping[:] *= 1.5
+    other.expand("geom_friction")[:] = batch.expand("geom_friction")
+    other.reset()
+    other.step(40)
+    expected = fl.linearize(model, batch, parameters=names)
+    found = fl.linearize(used, other, parameters=names)
+    for name in names:
+        assert found.P[name].tobytes() == expected.P[name].tobytes()
+    assert np.abs(found.P["body_mass"]).max() > 0.0 and found.A.tobytes() == expected.A.tobytes()
+
+
 def test_entries_of_parameters_are_columns_of_their_fields():
     """Selects by name, number and range; duplicate selections are returned twice."""
     model = fl.bundled("quadruped")

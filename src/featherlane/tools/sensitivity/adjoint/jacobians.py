@@ -15,10 +15,10 @@ from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.tools.sensitivity.adjoint.sweep import Gradients
 from featherlane.tools.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.tools.sensitivity.api.exact import Linearization, linearize
+from featherlane.tools.sensitivity.worlds.displaced_worlds import POINTS
 from featherlane.tools.sensitivity.worlds.parameters import Parameters
 
 REALS = 1 << 22  # approximate number of values of derivatives in memory at a time
-FIELD_POINTS = 512  # approximate number of worlds at a time, each with one model parameter displaced
 
 
 def transposed_product(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
@@ -46,7 +46,7 @@ class JacobianSteps:
         nx = 2 * model.nv + model.na
         most = REALS // max(nx * (nx + nu), 1)
         if parameters:
-            most = min(most, FIELD_POINTS // max(2 * Parameters(model, parameters).n, 1))
+            most = min(most, POINTS // max(2 * Parameters(model, parameters).n, 1))
         self.each = min(nstep, max(1, most // nworld))
         self._batches: dict[int, Batch] = {}
 

@@ -150,10 +150,10 @@ def linearize(
         P, chosen = chosen.parts(_by_steps(chosen, model, data, nthread, disabled)), None
     C, D = _sensors(model, data, nx, nthread, disabled) if sensors else (None, None)
     if chosen is not None:
-        worlds = ImplicitWorlds(model, data, CONVEX_STAGES, False, nthread, disabled, True, chosen)
-        worlds.load(data)
-        out, _, nearest, left = worlds.rates()
-        by_steps = np.union1d(left, chosen.undamped(worlds)).astype(int)
+        how = CONVEX_STAGES, False, nthread, disabled, True, chosen
+        with borrowed(ImplicitWorlds, model, data, *how) as worlds:
+            out, _, nearest, left = worlds.rates()
+            by_steps = np.union1d(left, chosen.undamped(worlds)).astype(int)
     else:
         with borrowed(*_kind(lcp, model, data), False, nthread, disabled) as worlds:
             out, _, nearest, left = rk4_rates(worlds) if rk4 and not lcp else worlds.rates()
@@ -313,6 +313,5 @@ def _kind(lcp: bool, model: Model, data: Data | Batch) -> tuple[type[ImplicitWor
 
 def _by_steps(chosen: Parameters, model: Model, data: Data | Batch, nthread: int, disabled: int) -> np.ndarray:
     """Returns (..., nx, n) derivatives of the next state by parameters, from differences of whole steps."""
-    worlds = OwnWorlds(model, data, 2 * chosen.n, nthread, disabled)
-    worlds.load(data)
-    return as_given(data, chosen.rates_of_steps(worlds).swapaxes(1, 2))
+    with borrowed(OwnWorlds, model, data, 2 * chosen.n, nthread, disabled) as worlds:
+        return as_given(data, chosen.rates_of_steps(worlds).swapaxes(1, 2))

@@ -16,9 +16,10 @@ from featherlane.engine.model.enums import DISABLE_DAMPER, DISABLE_EULERDAMP, EU
 from featherlane.engine.model.fields import MODEL
 from featherlane.engine.model.limits import check_displaced
 from featherlane.engine.model.model import Model
-from featherlane.engine.simulation.batch.arrays import ON_DEMAND
+from featherlane.engine.simulation.batch.arrays import ON_DEMAND, WorldArrays
 from featherlane.engine.simulation.batch.batch import Batch
 from featherlane.engine.simulation.query.position import differentiate_pos
+from featherlane.engine.simulation.tile.transfer import Plan
 from featherlane.engine.simulation.tile.work import work
 from featherlane.errors import ModelError, near
 from featherlane.tools.sensitivity.worlds.displaced_worlds import POINTS, OwnWorlds
@@ -65,6 +66,9 @@ class Parameters:
         shapes: of each.
         sizes: number of values of each.
         n: number of values in total.
+        follows: whether other fields of the model depend on them.
+
+    Instances with equal names are equal: they are interchangeable for a model.
 
     Raises:
         ModelError: an unknown real field or entry, one given twice, or the timestep.
@@ -89,6 +93,12 @@ class Parameters:
         self.sizes = [entry.size for entry in self.entries]
         self.n = sum(self.sizes)
         self.follows = any(not field.startswith(tuple(PLAIN)) for field in self.fields)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Parameters) and self.names == other.names and self.model is other.model
+
+    def __hash__(self) -> int:
+        return hash(self.names)
 
     def undamped(self, worlds: OwnWorlds) -> np.ndarray:
         """Returns the worlds in which a parameter would be the first damping, indices.
@@ -117,21 +127,17 @@ class Parameters:
             follow: (k, n, nv) rates at which the acceleration follows; set to 0 for one-sided displacements.
             part: of the displacements.
         """
-        k, nv, na = len(chosen), self.model.nv, self.model.na
-        source = np.repeat(chosen, 2 * self.n)
-        points, span, moves = self._points(self.model, worlds, source, part * RELATIVE)
-        rows = {name: np.ascontiguousarray(a[source]) for name, a in worlds.rows.items()}
-        g, p, act = np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, na))
-        load = rows | {"qacc": worlds.qacc[source], "qacc_step": worlds.qacc_step[source]}
-        plans, taken, every = points.runner.plans, {"dg": g, "dp": p, "dact": act}, np.arange(len(source))
-        plans.disabled = worlds.disabled
+        k, n, source = len(chosen), 2 * self.n * len(chosen), np.repeat(chosen, 2 * self.n)
+        points = worlds.kept((Points, n), lambda: Points(self.model, worlds, n)) if n <= POINTS else None
+        points = points or Points(self.model, worlds, n)
+        span, moves = self._displace(points, worlds, source, part * RELATIVE)
         # one-sided steps are some 1e-8, too short for the rounding of a residual whose acceleration changes
         follow[moves[..., 1] == 0.0] = 0.0
-        load |= {"displacement": moves.reshape(-1, 1), "follow": np.repeat(follow.reshape(-1, nv), 2, 0)}
-        plan = plans.plan(worlds.stages.parameters, len(source), taken=taken, load=load, keeps=(), width=width)
-        plan.begin(1, every, every)
-        work([(plan, -(-len(every) // width))], plans.team)
-        return self._quotient(g, span, k), self._quotient(p, span, k), self._quotient(act, span, k)
+        given = {**worlds.rows, "qacc": worlds.qacc, "qacc_step": worlds.qacc_step}
+        given = {name: a[source] for name, a in given.items()} | {"displacement": moves.reshape(n, 1)}
+        found = points.residual(given | {"follow": np.repeat(follow.reshape(-1, self.model.nv), 2, 0)}, worlds, width)
+        g, p, act = (self._quotient(found[name], span, k) for name in ("dg", "dp", "dact"))
+        return g, p, act
 
     def rates_of_steps(self, worlds: OwnWorlds) -> np.ndarray:
         """Returns (nworld, n, nx) of the next state by differences of whole steps, without implicit differentiation."""
@@ -143,33 +149,33 @@ class Parameters:
         for first in range(0, worlds.batch.nworld, each):
             k = min(each, worlds.batch.nworld - first)
             source = np.repeat(np.arange(first, first + k), 2 * self.n)
-            points, span, _ = self._points(model, worlds, source, OF_STEPS)
+            points = Points(model, worlds, len(source))
+            span, _ = self._displace(points, worlds, source, OF_STEPS)
+            rows = points.batch.arrays.rows
             for name, a in worlds.rows.items():
-                points.arrays.rows[name][...] = a[source]
-            points.step()
-            rows = points.arrays.rows
+                rows[name][...] = a[source]
+            points.batch.step()
             after = np.concatenate([rows["qpos"], rows["qvel"], rows["act"]], 1).reshape(k, self.n, 2, -1)
             up, down = np.moveaxis(after, 2, 0)
             position = differentiate_pos(model, 1.0, down[..., :nq], up[..., :nq])
             out.append(np.concatenate([position, up[..., nq:] - down[..., nq:]], -1) / span[..., None])
         return np.concatenate(out)
 
-    def _points(
-        self, model: Model, worlds: OwnWorlds, source: np.ndarray, relative: float
-    ) -> tuple[Batch, np.ndarray, np.ndarray]:
-        """Returns a batch of copies of the worlds with one value displaced each, and what `_move` returns."""
-        points = Batch(model, len(source), worlds.batch.nthread, dtype="float64", given_contacts=worlds.batch.ngiven)
-        for name in worlds.rows:
-            if name in ON_DEMAND:
-                getattr(points, name)
-        for name, a in worlds.batch.arrays.expanded.items():
-            points.arrays.expand(name)[...] = a[source]
-        span, moves = self._move(points, len(source) // (2 * self.n), relative)
+    def _displace(
+        self, points: Points, worlds: OwnWorlds, source: np.ndarray, relative: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Copies worlds to points with one value displaced each; returns what `_move` returns."""
+        arrays, given = points.batch.arrays, worlds.batch.arrays.expanded
+        for name in (*given, *self.fields):
+            arrays.expand(name)
+        for name, rows in arrays.expanded.items():
+            rows[...] = given.shared_or_own(name, source)
+        span, moves = self._move(arrays, len(source) // (2 * self.n), relative)
         if self.follows:
-            points.set_const()
-        return points, span, moves
+            points.batch.set_const()
+        return span, moves
 
-    def _move(self, points: Batch, k: int, relative: float) -> tuple[np.ndarray, np.ndarray]:
+    def _move(self, arrays: WorldArrays, k: int, relative: float) -> tuple[np.ndarray, np.ndarray]:
         """Displaces one value of each point, up and down alternately.
 
         Returns the spans of the pairs, (k, n), and the displacements, (k, n, 2).
@@ -177,7 +183,7 @@ class Parameters:
         span, moves, first = np.empty((k, self.n)), np.empty((k, self.n, 2)), 0
         for name, entry, size in zip(self.fields, self.entries, self.sizes, strict=True):
             # `arrays.expand`, because displaced values need not be those of a body: a flat one has A + B = C
-            field, column = points.arrays.expand(name).reshape(k, self.n, 2, -1), first + np.arange(size)
+            field, column = arrays.expand(name).reshape(k, self.n, 2, -1), first + np.arange(size)
             value = field[:, column, 0, entry]
             # an infinite value is not displaced and has no derivative
             step = np.where(np.isfinite(value), relative * np.maximum(np.abs(value), LEAST), 0.0)
@@ -199,3 +205,49 @@ class Parameters:
         ends = np.cumsum(self.sizes)[:-1]
         parts = zip(self.names, self.shapes, np.split(P, ends, -1), strict=True)
         return {name: part.reshape(*P.shape[:-1], *shape) for name, shape, part in parts}
+
+
+class Points:
+    """Holds copies of worlds, as worlds of a batch, and the rates that a pass computes in them.
+
+    Args:
+        model: the model.
+        worlds: the worlds.
+        n: number of copies.
+    """
+
+    def __init__(self, model: Model, worlds: OwnWorlds, n: int):
+        self.batch = Batch(model, n, worlds.batch.nthread, dtype="float64", given_contacts=worlds.batch.ngiven)
+        for name in worlds.rows:
+            if name in ON_DEMAND:
+                getattr(self.batch, name)
+        self.every = np.arange(n)
+        self._passes: dict[tuple[int, int], tuple[dict[str, np.ndarray], dict[str, np.ndarray], Plan]] = {}
+
+    def residual(self, given: dict[str, np.ndarray], worlds, width: int) -> dict[str, np.ndarray]:
+        """Returns dg, dp and dact of all points, (n, 1, ...), from their rows (n, ...); valid until the next call.
+
+        width: of tiles.
+        """
+        plans, model, n = self.batch.runner.plans, worlds.model, len(self.every)
+        plans.disabled = worlds.disabled
+        # a plan is valid for the fields that differed when it was made
+        key = width, len(self.batch.arrays.expanded)
+        if key not in self._passes:
+            found = {
+                "dg": np.zeros((n, 1, model.nv)),
+                "dp": np.zeros((n, 1, model.nv)),
+                "dact": np.zeros((n, 1, model.na)),
+            }
+            load = {name: np.empty_like(a, order="C") for name, a in given.items()}
+            stage = worlds.stages.parameters
+            self._passes[key] = load, found, plans.plan(stage, n, taken=found, load=load, keeps=(), width=width)
+        load, found, plan = self._passes[key]
+        for name, a in given.items():
+            load[name][...] = a
+        for a in found.values():
+            a[...] = 0.0
+        plans.prepare(width)
+        plan.begin(1, self.every, self.every)
+        work([(plan, -(-n // width))], plans.team)
+        return found
