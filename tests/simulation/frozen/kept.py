@@ -18,7 +18,7 @@ import zipfile
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[2] / "data" / "frozen"
-TARGETS = ("x86-64-v3", "aarch64")
+TARGETS = ("x86-64-v3", "aarch64", "wasm32")
 QUERIES = ("jac", "full_m", "energy", "ray")
 NAMES = ("humanoid", "convex pair", "muscle, tendon, sensors")  # in MODELS of test_frozen.py
 DATE = (2026, 1, 1, 0, 0, 0)

@@ -179,9 +179,15 @@ def test_queries_are_those_of_a_data(leg, rng):
         (world.query("jac", kind="geom", id=2)["jac"], query.jac_geom(model, data, 2)),
         (world.query("jac", kind="site", id="foot")["jac"], query.jac_site(model, data, "foot")),
         (world.query("full_m")["jac_M"], query.full_m(model, data)),
-    ]
+        (world.query("jac_dot", kind="point", id="leg", point=point)["jac"], query.jac_dot(model, data, point, "leg")),
+        (world.query("object_velocity", kind="body", id="leg")["motion"], query.object_velocity(model, data, "leg")),
+        (world.query("object_velocity", kind="com", id=2)["motion"], query.object_velocity(model, data, ("body", 2))),
+        (world.query("object_velocity", kind="site", id="foot")["motion"],
+         query.object_velocity(model, data, ("site", "foot"))),
+    ]  # fmt: skip
     for ours, theirs in pairs:
         np.testing.assert_array_equal(ours, np.reshape(theirs, ours.shape))
+        assert ours.any()
     for direction in np.concatenate([np.eye(3), -np.eye(3), rng.normal(size=(10, 3))]):
         direction /= np.linalg.norm(direction)
         theirs = query.ray(model, data, (0.01, 0.0, 2.0), direction, bodyexclude=1)
@@ -251,6 +257,15 @@ int main(int argc, char **argv) {
     fl_forward(world);
     printf("\n%d %d\n", fl_query(world, "jac", foot), fl_query(world, "none", NULL) + fl_query(batch, "jac", foot));
     for (int64_t k = 0; k < jac.count; k++) printf("%.17g ", ((double *)jac.values)[k]);
+    fl_field motion;
+    fl_step(world, 30);
+    fl_forward(world);
+    if (!fl_find(world, "motion", &motion) || !fl_query(world, "jac_dot", foot)) return 3;
+    printf("\n");
+    for (int64_t k = 0; k < jac.count; k++) printf("%.17g ", ((double *)jac.values)[k]);
+    if (!fl_query(world, "object_velocity", foot)) return 4;
+    printf("\n");
+    for (int64_t k = 0; k < motion.count; k++) printf("%.17g ", ((double *)motion.values)[k]);
     fl_close(batch), fl_close(world);
     return fl_open_batch(argv[1], NULL, 0, error, sizeof error) != NULL;
 }
@@ -264,7 +279,7 @@ def test_c_steps_batches_and_answers_queries(leg, tmp_path):
     command = [*link.compiler(), *options, f"-I{SOURCE.parent}", "-o", tmp_path / "main", tmp_path / "main.c", SOURCE]
     subprocess.run([*command, "-ldl"], check=True, timeout=120)
     done = subprocess.run([tmp_path / "main", path], capture_output=True, text=True, check=True, timeout=60)
-    shape, qpos, answers, jac = done.stdout.splitlines()
+    shape, qpos, answers, jac, jac_dot, motion = done.stdout.splitlines()
     batch, data = fl.Batch(model, 5), fl.Data(model)
     batch.ctrl = 0.1 * np.arange(5 * model.nu).reshape(5, model.nu)
     batch.step(30)
@@ -273,3 +288,10 @@ def test_c_steps_batches_and_answers_queries(leg, tmp_path):
     np.testing.assert_array_equal(np.array(qpos.split(), float), batch.qpos.ravel())
     data.forward()
     np.testing.assert_array_equal(np.array(jac.split(), float), np.ravel(fl.query.jac_site(model, data, "foot")))
+    data.step(30)
+    data.forward()
+    site, foot = fl.query.object_velocity(model, data, ("site", "foot")), model.site("foot")
+    rate = fl.query.jac_dot(model, data, data.site_xpos[foot.id], int(model.site_bodyid[foot.id]))
+    np.testing.assert_array_equal(np.array(motion.split(), float), site)
+    np.testing.assert_array_equal(np.array(jac_dot.split(), float), np.ravel(rate))
+    assert site.any() and np.any(rate)

@@ -24,6 +24,7 @@ pytestmark = [
     pytest.mark.skipif(bool(link.linking_problem()), reason="needs a C compiler"),
 ]
 STEPS = 200
+NATIVE = [level for level in processor.levels_of_architecture() if level in processor.levels()]
 CONVEX_PAIR = """<mujoco><worldbody><geom type="plane" size="5 5 .1"/>
 <body pos="0 0 .3"><freejoint/><geom type="cylinder" size=".2 .3"/></body>
 <body pos=".05 0 .8"><freejoint/><geom type="box" size=".2 .2 .2"/></body></worldbody></mujoco>"""
@@ -105,6 +106,16 @@ def test_all_memory_is_that_of_a_data(name, tmp_path, rng):
     world.step(3)
     assert not different(data, world)
     np.testing.assert_array_equal(world.get_state(), data.get_state())
+
+
+@pytest.mark.skipif(len(NATIVE) < 2, reason="this machine has one CPU level")
+@pytest.mark.parametrize("name", MODELS)
+def test_all_levels_of_this_machine_have_equal_hashes(name, tmp_path):
+    """The expected hash is that of the best level."""
+    for level in NATIVE:
+        fl.freeze(MODELS[name](), tmp_path / f"{level}.flz", targets=[level], width=(1, "batch"))
+        for nworld in (None, 11):
+            assert fl.thaw(tmp_path / f"{level}.flz", nworld=nworld).self_test(), (level, nworld)
 
 
 def test_a_reset_world_repeats_its_motion(boxes):

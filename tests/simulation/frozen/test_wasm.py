@@ -25,6 +25,7 @@ from featherlane.engine.lanes.runtime import KernelError
 from featherlane.engine.simulation.frozen import wasm
 from featherlane.engine.simulation.step.forward import forward_pass, steps
 from featherlane.engine.simulation.tile.library import library
+from simulation.frozen import kept
 
 _spec = importlib.util.spec_from_file_location("models_of_frozen", Path(__file__).with_name("test_frozen.py"))
 assert _spec and _spec.loader
@@ -52,10 +53,10 @@ def flags() -> list[str]:
     return [flag] if done.returncode == 0 else []
 
 
-def run(*wanted: dict, more: tuple[str, ...] = ()) -> list[dict]:
+def run(*wanted: dict, more: tuple[str, ...] = (), loader: Path = LOADER) -> list[dict]:
     """Opens files in node; returns the answers of replay.mjs."""
     text = "".join(json.dumps(each) + "\n" for each in wanted)
-    command = [NODE or "", *flags(), *more, REPLAY, LOADER]
+    command = [NODE or "", *flags(), *more, REPLAY, loader]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=600)
     assert not done.returncode, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -83,6 +84,18 @@ def test_node_has_the_bits_of_the_self_test(name, files):
     for found in run({"path": str(path)}, {"path": str(path), "options": {"relaxed": False, "trust": digest}}):
         assert found["hash"] == found["expected"], found["target"]
         assert found["again"] == found["start"]
+
+
+@pytest.mark.parametrize("name", kept.index())
+def test_node_has_the_bits_of_kept_files(name, tmp_path):
+    """With the loader of today, and with the one that the file has."""
+    path, digest = kept.unpacked(tmp_path, name)
+    loader = tmp_path / "featherlane.mjs"
+    with zipfile.ZipFile(path) as file:
+        loader.write_bytes(file.read("js/featherlane.js"))
+    asked = {"path": str(path)}, {"path": str(path), "options": {"relaxed": False, "trust": digest}}
+    for found in [*run(*asked), *run(*asked, loader=loader)]:
+        assert found["hash"] == found["expected"], found["target"]
 
 
 @pytest.mark.parametrize("name", ["humanoid", "muscle, tendon, sensors", "boxes"])
