@@ -258,6 +258,7 @@ int main(int argc, char **argv) {
     printf("\n%d %d\n", fl_query(world, "jac", foot), fl_query(world, "none", NULL) + fl_query(batch, "jac", foot));
     for (int64_t k = 0; k < jac.count; k++) printf("%.17g ", ((double *)jac.values)[k]);
     fl_field motion;
+    for (int64_t k = 0; k < nu; k++) fl_reals(world, "ctrl")[k] = 0.4;
     fl_step(world, 30);
     fl_forward(world);
     if (!fl_find(world, "motion", &motion) || !fl_query(world, "jac_dot", foot)) return 3;
@@ -288,6 +289,7 @@ def test_c_steps_batches_and_answers_queries(leg, tmp_path):
     np.testing.assert_array_equal(np.array(qpos.split(), float), batch.qpos.ravel())
     data.forward()
     np.testing.assert_array_equal(np.array(jac.split(), float), np.ravel(fl.query.jac_site(model, data, "foot")))
+    data.ctrl = 0.4
     data.step(30)
     data.forward()
     site, foot = fl.query.object_velocity(model, data, ("site", "foot")), model.site("foot")
