@@ -374,13 +374,6 @@ def load_awake(m, d, lane):
     return count
 
 
-@kernel
-def load_boxes(m, d, lane):
-    """Writes crowd.leaf_box: the boxes of the crowd's geoms in one world."""
-    for i in range(m.ncrowd):
-        d.crowd.leaf_box[i] = read_lane(d.crowd.box, i, lane)
-
-
 @stage
 def unite_pairs(m1, d1):
     """Sorts the keys of all worlds in ascending order and removes duplicates.
