@@ -18,7 +18,7 @@ by a key that gives them MuJoCo's order:
 
 m1 and d1 are the model and the data of one world.  crowd_geom[i] is the geom with index i in the crowd, which has
 ncrowd geoms.
-The boxes of the current world are crowd.leaf_box[i], i the index in the crowd (`load_boxes`).  crowd.leaf_awake[i] is 1
+The boxes of the current world are crowd.leaf_box[i], i the index in the crowd.  crowd.leaf_awake[i] is 1
 for a geom that is awake (`load_awake`), or, without sleep, that can move (`mark_movable`).
 Leaf i of `leaves`, a power of two, is node leaves + i.  A leaf is a position on the curve.  Its key is
 (position on the curve) << INDEX_BITS | (index in the crowd).
