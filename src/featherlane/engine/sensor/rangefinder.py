@@ -81,7 +81,7 @@ def rangefinder(m, d, i):
                 d.ray.point[0] = origin
                 d.ray.direction[0] = direction
                 cast(m, d)  # ray.distance, ray.geom, ray.normal
-                hit = fma(d.ray.distance[0], direction, origin)
+                hit = fma(d.ray.distance[0], d.ray.direction[0], d.ray.point[0])
                 a = store_ray(d, fields, a, -dot(hit - d.cam_xpos[obj], d.cam_xmat[obj].columns[2]))
     else:
         d.ray.exclude[0] = m.site_bodyid[obj]
