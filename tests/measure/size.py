@@ -155,6 +155,25 @@ def repeated_methods(trees: Iterable[ast.Module]) -> list[tuple[str, int]]:
     return [(name, sum(lines)) for name, lines in documented.items() if len(lines) >= 3]
 
 
+def repeated_lines(trees: Iterable[ast.Module]) -> int:
+    """Returns the number of lines that docstrings of public methods repeat from methods of the same name.
+
+    A first line, and a line of at most three words, is not counted.
+    """
+    known: dict[str, set[str]] = {}
+    repeated = 0
+    for tree in trees:
+        for node in ast.walk(tree):
+            for method in functions(ast.Module(node.body, [])) if isinstance(node, ast.ClassDef) else ():
+                rest = (ast.get_docstring(method) or "").splitlines()[1:]
+                lines = {line.strip() for line in rest if len(line.split()) > 3}
+                if not method.name.startswith("_"):
+                    earlier = known.setdefault(method.name, set())
+                    repeated += len(lines & earlier)
+                    earlier |= lines
+    return repeated
+
+
 def mechanisms(files: Iterable[tuple[str, str]]) -> dict[str, int]:
     """Returns counts of mechanisms by title, of pairs (path, text) of the engine."""
     trees = [ast.parse(text) for path, text in files if package(path) in ENGINE]
@@ -180,6 +199,7 @@ def mechanisms(files: Iterable[tuple[str, str]]) -> dict[str, int]:
         ),
         "methods documented in three classes or more": len(methods),
         "lines of these docstrings": sum(lines for _, lines in methods),
+        "lines that docstrings of one name repeat": repeated_lines(trees),
     }
 
 

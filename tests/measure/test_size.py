@@ -108,7 +108,18 @@ class B:
 
 class C:
     def step(self):
-        """Steps."""
+        """Steps.
+
+        Args:
+            nstep: number of time steps."""
+
+
+class D:
+    def step(self):
+        """Steps.
+
+        Args:
+            nstep: number of time steps."""
 
     def reset(self):
         """Resets."""
@@ -121,7 +132,7 @@ def test_mechanisms_are_counted_by_names():
             [("src/featherlane/engine/solver/a.py", KERNELS), ("src/featherlane/apps/cli/b.py", KERNELS)]
         ).values()
     )
-    assert counts == [1, 0, 1, 1, 1, 5]
+    assert counts == [1, 0, 1, 1, 1, 12, 1]
 
 
 def test_the_mechanisms_of_the_source_are_listed_with_their_changes():

@@ -15,24 +15,23 @@ Imported kernels:
     both_present(m, geom1, geom2)       mask of worlds that have both geoms
     sweeping(m), is_swept_pair          whether contacts within the step are detected; whether this pair has them
     sleeping(m)                         whether the flag `sleep` is on
-    any_awake, pair_awake               whether one of two bodies is awake in some world; mask of these worlds
+    pair_awake                          mask of the worlds where one of two bodies is awake
     lane_points                         appends the points of a pair function that computes all worlds at once
     branching_points                    appends those of a function that computes one world at a time
     parted                              mask of worlds where the test of bounding boxes separates the pair by a limit
 """
 
 from featherlane.engine.prelude import *
-from featherlane.engine.collision.broad.bounds import boxes_overlap, store_body_boxes, store_crowd_boxes
+from featherlane.engine.collision.broad.bounds import boxes_overlap, detection_box, store_body_boxes
 from featherlane.engine.collision.broad.box_tree import (
     add_key,
     crowd_pairs,
     load_awake,
-    load_boxes,
     pair_key,
     pair_of,
     unite_pairs,
 )
-from featherlane.engine.collision.broad.neighbours import is_list_valid, never_meet, prepare_list, restore_reach
+from featherlane.engine.collision.broad.neighbours import is_list_valid, never_meet, prepare_list
 from featherlane.engine.collision.mixing import (
     NEAR,
     both_present,
@@ -49,7 +48,7 @@ from featherlane.engine.collision.slot import set_slot_parameters
 from featherlane.engine.collision.sweep.contacts import sweep_pair
 from featherlane.engine.collision.table import lane_points, parted
 from featherlane.engine.collision.user_contacts import given_contacts
-from featherlane.engine.dynamics.awake import any_awake, pair_awake, sleeping
+from featherlane.engine.dynamics.awake import pair_awake, sleeping
 from featherlane.engine.dynamics.body.com import com_vel
 from featherlane.engine.lanes.mathematics import NAN
 from featherlane.engine.lanes.worlds import count_active_worlds
@@ -93,7 +92,7 @@ def near_and_awake(m, d, first, end, count):
         geom1, geom2 = m.cand_geom1[k], m.cand_geom2[k]
         body1, body2 = m.geom_bodyid[geom1], m.geom_bodyid[geom2]
         # a pair that is asleep in all worlds is skipped without a test of its spheres
-        if any_awake(d, body1, body2):
+        if d.body_any_awake[body1] != 0 or d.body_any_awake[body2] != 0:
             d.near.cand_near[count] = k
             count += any_(is_near(m, d, m.cand_pair[k], geom1, geom2) & pair_awake(d, body1, body2))
     return count
@@ -134,16 +133,6 @@ def near_in_step(m, d, first, end, count):
 
 
 @kernel
-def may_be_near_soon(m, d, k):
-    """Returns 1 if candidate k belongs on the neighbour list; `prepare_list` has enlarged near.geom_reach before.
-
-    Planes, which may turn, and explicit pairs, whose reach is not enlarged, always belong on the list.
-    """
-    pair_id, geom1, geom2 = m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]
-    return 1 if pair_id >= 0 or m.geom_type[geom1] == PLANE else any_(is_near(m, d, pair_id, geom1, geom2))
-
-
-@kernel
 def near_in_group(m, d, first, end, count, wide):
     """Appends those of candidates first .. end - 1 that are near to near.cand_near; returns the list's new length.
 
@@ -151,12 +140,16 @@ def near_in_group(m, d, first, end, count, wide):
 
     Args:
         count: length of the list before the call.
-        wide: 1 appends candidates for the neighbour list (`may_be_near_soon`), 0 those near now or in this step.
+        wide: 1 appends candidates for the neighbour list, with near.geom_reach of `prepare_list`; 0 those near now or
+            in this step.
     """
     if wide:
         for k in range(first, end):
             d.near.cand_near[count] = k
-            count += may_be_near_soon(m, d, k)
+            pair_id, geom1, geom2 = m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]
+            # planes, which may turn, and explicit pairs, whose reach is not enlarged, always belong on the list
+            listed = pair_id >= 0 or m.geom_type[geom1] == PLANE
+            count += 1 if listed else any_(is_near(m, d, pair_id, geom1, geom2))
     elif sweeping(m):
         count = near_in_step(m, d, first, end, count)
     elif sleeping(m):
@@ -196,13 +189,13 @@ def list_neighbours(m, d):
     """Stores in neighbours.pair the pairs that may soon be near, and in neighbours.count their number plus 1.
 
     The tile has one world, so `any_` of a mask is the value of this world.
-    `prepare_list` enlarges near.geom_reach by the distance that geoms may move while the list is valid; `restore_reach`
-    restores it.
+    `prepare_list` enlarges near.geom_reach by the distance that geoms may move while the list is valid.
     """
     prepare_list(m, d)
     n_wide = near_candidates(m, d, wide=1)
     count = 0
-    restore_reach(m, d)
+    for k in range(m.ncollide):  # the values before `prepare_list`
+        d.near.geom_reach[m.collide_geom[k]] = d.neighbours.reach[k]
     for i in range(n_wide):
         k = d.near.cand_near[i]
         pair_id, geom1, geom2 = m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]
@@ -263,11 +256,13 @@ def near_pairs(m, d):
         for i in range(count):
             candidate = d.near.cand_near[i]
             add_key(d, pair_key(m, m.cand_pair[candidate], m.cand_geom1[candidate], m.cand_geom2[candidate]))
-        store_crowd_boxes(m, d)
+        for i in range(m.ncrowd):
+            d.crowd.box[i] = detection_box(m, d, m.crowd_geom[i], margin=0.0)
         # a world without awake geoms has no pairs; load_awake returns the number of awake geoms
         for lane in range(width(d)):
             if has(d.near.detects[0] > 0.0, lane) and (not sleeping(m) or load_awake(m, d, lane) > 0):
-                load_boxes(m, d, lane)
+                for i in range(m.ncrowd):
+                    d.crowd.leaf_box[i] = read_lane(d.crowd.box, i, lane)
                 crowd_pairs(m, d)
         unite_pairs(m, d)  # sorts near.key, removes duplicates
         count = d.near.count[0]
@@ -314,14 +309,6 @@ def append_points(m, d, function, candidate, pair_id, geom1, geom2):
 
 
 # ---- the stage ------------------------------------------------------------------------------------------
-
-
-@kernel
-def keep_or_split(d):
-    """With one active world, keeps the contacts that fit; else keeps the overflow flag to split the tile."""
-    if d.con_overflow[0] == 1 and count_active_worlds(d) == 1:
-        d.con_overflow[0] = 0
-        d.con_full[0] = d.active[0]
 
 
 @kernel
@@ -372,7 +359,10 @@ def collision(m, d):
             set_slot_parameters(m, d, candidate, pair_id, geom1, geom2, first)
             if d.con_overflow[0] == 1:
                 break
-        keep_or_split(d)
+        # one active world keeps the contacts that fit; several are split
+        if d.con_overflow[0] == 1 and count_active_worlds(d) == 1:
+            d.con_overflow[0] = 0
+            d.con_full[0] = d.active[0]
 
 
 @stage

@@ -18,7 +18,6 @@ from featherlane.engine.collision.pairs.points import (
     plane_ellipsoid_points,
     plane_sphere_points,
     sphere_box_points,
-    sphere_cylinder_points,
     sphere_points,
     z_axis,
 )
@@ -89,7 +88,7 @@ BUILT_IN = (
     # all worlds at once
     PairFunction(SPHERE_SPHERE, ((SPHERE, SPHERE, 1),), sphere_points),
     PairFunction(SPHERE_CAPSULE, ((SPHERE, CAPSULE, 1),), sphere_points),
-    PairFunction(SPHERE_CYLINDER, ((SPHERE, CYLINDER, 1),), sphere_cylinder_points),
+    PairFunction(SPHERE_CYLINDER, ((SPHERE, CYLINDER, 1),), sphere_points),
     PairFunction(SPHERE_BOX, ((SPHERE, BOX, 1),), sphere_box_points),
     PairFunction(CAPSULE_CAPSULE, ((CAPSULE, CAPSULE, 2),), capsule_capsule_points),
     # one world at a time

@@ -21,12 +21,6 @@ def is_mocap(m, b):
 
 
 @kernel
-def any_awake(d, b1, b2):
-    """Returns whether one of the bodies b1 and b2 is awake in any world of the tile."""
-    return d.body_any_awake[b1] != 0 or d.body_any_awake[b2] != 0
-
-
-@kernel
 def pair_awake(d, b1, b2):
     """Returns the mask of worlds where body b1 or b2 is awake; other pairs, both asleep or static, have no contacts."""
     return (d.body_awake[b1] > 0.0) | (d.body_awake[b2] > 0.0)

@@ -15,7 +15,6 @@ from featherlane.engine.sensor.momentum import subtree_vel
 from featherlane.engine.sensor.position import clock
 from featherlane.engine.sensor.publish import publish, sample_sensors
 from featherlane.engine.sensor.table import measure_acceleration, measure_position, measure_rows, measure_velocity
-from featherlane.engine.sensor.user import user_sensor
 from featherlane.engine.sensor.wrench import external_forces, interaction_forces
 
 FIRST_PASS, WITHIN, LAST_STAGE = range(3)  # values of `in_stage`
@@ -108,7 +107,9 @@ def sensor_acc(m, d):
         for i in range(m.nsensor):
             measure_acceleration(m, d, i)
         for i in range(m.nsensor):
-            user_sensor(m, d, i)
+            function = d.user_sensor[i]  # the user's compiled function.   Source: MuJoCo mjcb_sensor
+            if function != 0:
+                call(function, m, d, i)
         publish(m, d)
 
 

@@ -61,13 +61,6 @@ def store_ray(d, fields, a, depth):
     return a
 
 
-@kernel
-def camera_depth(d, i):
-    """Returns the depth of the hit point in front of camera i [m]."""
-    point = fma(d.ray.distance[0], d.ray.direction[0], d.ray.point[0])
-    return -dot(point - d.cam_xpos[i], d.cam_xmat[i].columns[2])
-
-
 @stage
 def rangefinder(m, d, i):
     """Writes sensor i: distances, points and normals of the first hits of its rays, which ignore geoms of its body.
@@ -88,7 +81,8 @@ def rangefinder(m, d, i):
                 d.ray.point[0] = origin
                 d.ray.direction[0] = direction
                 cast(m, d)  # ray.distance, ray.geom, ray.normal
-                a = store_ray(d, fields, a, camera_depth(d, obj))
+                hit = fma(d.ray.distance[0], d.ray.direction[0], d.ray.point[0])
+                a = store_ray(d, fields, a, -dot(hit - d.cam_xpos[obj], d.cam_xmat[obj].columns[2]))
     else:
         d.ray.exclude[0] = m.site_bodyid[obj]
         d.ray.point[0] = d.site_xpos[obj]

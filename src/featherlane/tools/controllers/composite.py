@@ -95,7 +95,6 @@ class Composite(Part):
 
     @property
     def action_limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """The least and the greatest action, (action_width,) each; infinite for absolute goals."""
         ends = [part.action_limits for part in self._parts.values()]
         return np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends])
 

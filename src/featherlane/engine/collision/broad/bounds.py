@@ -68,13 +68,6 @@ def detection_box(m, d, g, margin):
 
 
 @kernel
-def store_crowd_boxes(m, d):
-    """Writes crowd.box: the bounds of the crowd's geoms (`detection_box`)."""
-    for i in range(m.ncrowd):
-        d.crowd.box[i] = detection_box(m, d, m.crowd_geom[i], margin=0.0)
-
-
-@kernel
 def store_body_boxes(m, d, wide):
     """Writes near.body_box: for each body, the bounds of its geoms that may collide.
 

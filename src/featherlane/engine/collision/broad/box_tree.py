@@ -18,7 +18,7 @@ by a key that gives them MuJoCo's order:
 
 m1 and d1 are the model and the data of one world.  crowd_geom[i] is the geom with index i in the crowd, which has
 ncrowd geoms.
-The boxes of the current world are crowd.leaf_box[i], i the index in the crowd (`load_boxes`).  crowd.leaf_awake[i] is 1
+The boxes of the current world are crowd.leaf_box[i], i the index in the crowd.  crowd.leaf_awake[i] is 1
 for a geom that is awake (`load_awake`), or, without sleep, that can move (`mark_movable`).
 Leaf i of `leaves`, a power of two, is node leaves + i.  A leaf is a position on the curve.  Its key is
 (position on the curve) << INDEX_BITS | (index in the crowd).
@@ -372,13 +372,6 @@ def load_awake(m, d, lane):
         d.crowd.leaf_awake[i] = 1 if has(d.body_awake[m.geom_bodyid[m.crowd_geom[i]]] > 0.0, lane) else 0
         count += d.crowd.leaf_awake[i]
     return count
-
-
-@kernel
-def load_boxes(m, d, lane):
-    """Writes crowd.leaf_box: the boxes of the crowd's geoms in one world."""
-    for i in range(m.ncrowd):
-        d.crowd.leaf_box[i] = read_lane(d.crowd.box, i, lane)
 
 
 @stage

@@ -131,10 +131,3 @@ def never_meet(m, d, g, h, near):
         margin = fmax(detection_distance(m, d, -1, g, h), 0.0) + (d.neighbours.travel[g] + d.neighbours.travel[h])
         apart = boxes_separate(m, d, g, h, margin, near)
     return apart
-
-
-@kernel
-def restore_reach(m, d):
-    """Restores near.geom_reach to the values before `prepare_list`."""
-    for k in range(m.ncollide):
-        d.near.geom_reach[m.collide_geom[k]] = d.neighbours.reach[k]

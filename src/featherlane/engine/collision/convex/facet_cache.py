@@ -207,12 +207,6 @@ def unpack_faces(d1, record, nface):
 
 
 @kernel
-def is_on_facet(m1, d1, v):
-    """Returns whether vertex v of the polytope belongs to the facet."""
-    return is_of_facet(m1, d1, 0, d1.epa.vertex[v, 0]) and is_of_facet(m1, d1, 1, d1.epa.vertex[v, 1])
-
-
-@kernel
 def polytope_holds(m1, d1, size):
     """Returns whether all polytope faces that are not part of the facet are farther from the origin, by a margin.
 
@@ -229,7 +223,9 @@ def polytope_holds(m1, d1, size):
             for face in range(8 * group, min(8 * group + 8, d1.epa.count[1])):
                 if not (d1.epa.offset[face] > distance or d1.epa.key[face] > REMOVED_KEY):
                     for corner in range(3):
-                        holds = holds and is_on_facet(m1, d1, d1.epa.corner[face, corner])
+                        v = d1.epa.corner[face, corner]
+                        for side in unrolled(range(2)):
+                            holds = holds and is_of_facet(m1, d1, side, d1.epa.vertex[v, side])
         if not holds:
             break
     return holds

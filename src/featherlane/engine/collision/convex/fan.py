@@ -28,12 +28,6 @@ SLIVER = 1e-11  # distance from an edge's line, relative to the size, within whi
 
 
 @kernel
-def is_visible(d1, face, point, size):
-    """Returns whether the point is above the plane of the face; size: extent of the shapes, for the tolerance."""
-    return dot(normal_of_face(d1, face), point) - d1.epa.offset[face] > SEEN * size
-
-
-@kernel
 def is_on_line(d1, vertex1, vertex2, point, size):
     """Returns whether the point is within SLIVER * size of the line of two vertices."""
     start = d1.epa.point[vertex1]
@@ -59,7 +53,8 @@ def mark_visible_faces(d1, face, point, size):
         for edge in range(3):
             beyond = d1.epa.neighbour[seen, edge] >> 2  # the face of 4 face + edge
             if d1.epa.mark[beyond] == 0:
-                visible = is_visible(d1, beyond, point, size)
+                # the point is above the plane of the face
+                visible = dot(normal_of_face(d1, beyond), point) - d1.epa.offset[beyond] > SEEN * size
                 if not visible:
                     visible = is_on_line(
                         d1, d1.epa.corner[seen, edge], d1.epa.corner[seen, (edge + 1) % 3], point, size

@@ -117,17 +117,6 @@ def set_weights(d1, wa, wb, wc, wd):
 
 
 @kernel
-def set_weights_of_face(d1, weights, opposite):
-    """Stores the weights of the simplex's points in simplex.weight: those of a face, and 0 for the opposite point.
-
-    weights: of the three corners of the face; opposite: index of the fourth point.
-    """
-    d1.simplex.weight[opposite] = 0.0
-    for k in unrolled(range(3)):
-        d1.simplex.weight[k if k < opposite else k + 1] = weights[k]
-
-
-@kernel
 def nearest_on_tetrahedron(d1, a, b, c, d):
     """Returns (squared distance, v): the point of tetrahedron abcd nearest to the origin; writes simplex.weight.
 
@@ -144,7 +133,9 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
             squared, point, weights = nearest_on_triangle(p, q, r)
             if squared < least_squared:
                 least_squared, nearest = squared, point
-                set_weights_of_face(d1, weights, opposite)
+                d1.simplex.weight[opposite] = 0.0
+                for k in unrolled(range(3)):
+                    d1.simplex.weight[k if k < opposite else k + 1] = weights[k]
     if is_outside == 0:
         least_squared = 0.0
         nearest = Vec3(zeros(3))

@@ -84,13 +84,6 @@ def core_curvature(d1, side, n, e1, e2):
 
 # ---- descent -------------------------------------------------------------------------------------------------------
 @kernel
-def any_tangent(n):
-    """Returns a unit vector orthogonal to n."""
-    axis = Vec3(0.0, 1.0, 0.0) if fabs(n[0]) > NEAR_X_AXIS else Vec3(1.0, 0.0, 0.0)
-    return normalize3(cross(n, axis))[0]
-
-
-@kernel
 def descend(m1, d1, n, edge, is_bound):
     """Returns (n, settled): the minimum of h near the unit vector n by Newton's method, and whether it converged.
 
@@ -111,7 +104,8 @@ def descend(m1, d1, n, edge, is_bound):
         if is_bound == 1:
             e2, _ = normalize3(cross(edge, n))
         else:
-            e2 = any_tangent(n)
+            axis = Vec3(0.0, 1.0, 0.0) if fabs(n[0]) > NEAR_X_AXIS else Vec3(1.0, 0.0, 0.0)
+            e2, _ = normalize3(cross(n, axis))
         e1 = cross(e2, n)
         support = support_along(m1, d1, n)
         h = dot(support, n)

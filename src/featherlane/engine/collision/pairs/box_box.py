@@ -15,7 +15,6 @@ from featherlane.engine.prelude import *
 from featherlane.engine.collision.pairs.box_edge import edge_point
 from featherlane.engine.collision.pairs.box_face import face_points
 from featherlane.engine.collision.pairs.box_frame import (
-    plain_mat_t_mul,
     plain_mat_t_mul_vec,
     unit_vector,
 )
@@ -151,7 +150,9 @@ def box_box(m1, d1):
     """
     R1, R2 = d1.shapes.mat[0], d1.shapes.mat[1]
     offset = d1.shapes.pos[1] - d1.shapes.pos[0]
-    R = plain_mat_t_mul(R1, R2)
+    x, y, z = R2.columns
+    # R1^T R2 without fma: its columns are the axes of the second box in the frame of the first
+    R = Mat3(join(plain_mat_t_mul_vec(R1, x), plain_mat_t_mul_vec(R1, y), plain_mat_t_mul_vec(R1, z))).T
     p = plain_mat_t_mul_vec(R1, offset)
     q = plain_mat_t_mul_vec(R2, -offset)
     size1, size2 = d1.shapes.size[0], d1.shapes.size[1]

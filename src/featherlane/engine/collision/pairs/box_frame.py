@@ -21,13 +21,6 @@ def plain_mat_mul_vec(R, v):
 
 
 @kernel
-def plain_mat_t_mul(R, S):
-    """Returns R^T S, without fma: its columns are the axes of S in the frame of R."""
-    x, y, z = S.columns
-    return Mat3(join(plain_mat_t_mul_vec(R, x), plain_mat_t_mul_vec(R, y), plain_mat_t_mul_vec(R, z))).T
-
-
-@kernel
 def unit_vector(k):
     """Returns the unit vector along axis k."""
     return Vec3(1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)

@@ -87,24 +87,6 @@ def nearest_end(p, h, size):
 
 
 @kernel
-def none_nearer(p, h, half, size, feature, k, x, best):
-    """Returns whether no edge is nearer than end x: it is over a face, and the other end is not nearer to this face.
-
-    The plane of the face then separates the segment from all edges by the distance of end x, sqrt(best).
-    `nearest_edge` could then find an edge only by a rounding error of more than MINVAL.  The error of a
-    squared distance is about 1e-16 sqrt(best) lengths: it is below MINVAL if best lengths^2 < 1.
-
-    Args:
-        half: half the segment's length.
-        feature, k, x, best: result of `nearest_end`; k is the axis of the face, best the squared distance of end x.
-    """
-    lengths = fabs(p[0]) + fabs(p[1]) + fabs(p[2]) + half + size[0] + size[1] + size[2]
-    # the direction x h points from the segment's centre to end x
-    away = (p[k] + x * h[k]) * (x * h[k]) <= 0.0
-    return feature == FACE and away and best * lengths * lengths < 1.0
-
-
-@kernel
 def corner_signs(d1):
     """Returns the signs (x, y, z) = -1 or 1 of a box's eight corners, in eight lanes.   Writes: box.corner."""
     for i in range(8):
@@ -112,13 +94,6 @@ def corner_signs(d1):
         d1.box.corner[1, i] = (i & 2) - 1
         d1.box.corner[2, i] = (i >> 1 & 2) - 1
     return Vec3(eights(d1.box.corner)[0:3])
-
-
-@kernel
-def lower_corner(j, k):
-    """Returns the index of the lower corner of edge j = 0..3 along axis k: j with a bit 0 inserted at position k."""
-    # bits of j from k on move up by one; the bits below k stay
-    return j >> k << k + 1 | j & (1 << k) - 1
 
 
 @kernel
@@ -193,7 +168,8 @@ def nearest_edge(d1, p, h, feature, axis, x, best):
     for k in range(3):
         if any_(eights(d1.box.edge)[4 * k] < best - MINVAL):
             for j in range(4):
-                i = 32 * k + lower_corner(j, k)  # row 4 k of eight lanes
+                # row 4 k of eight lanes, lower corner of edge j along axis k: j with a bit 0 inserted at position k
+                i = 32 * k + (j >> k << k + 1 | j & (1 << k) - 1)
                 squared = d1.box.edge[i]
                 nearer = squared < best - MINVAL
                 nearest, best = where(nearer, i, nearest), where(nearer, squared, best)
@@ -334,7 +310,13 @@ def spheres_on_segment(d1, p, z, h):
     # the nearest feature, its axis k, the coordinates of the nearest points on the segment (x) and on an edge (e)
     feature, k, x, squared_distance = nearest_end(p, h, size)
     e, corner = 0.0, 0
-    if not none_nearer(p, h, half, size, feature, k, x, squared_distance):
+    # If this end is over a face, and the other end is not nearer to the face, then the face's plane separates the
+    # segment from all edges by the end's distance.  An edge could be nearer only by a rounding error of more than
+    # MINVAL.  The error of a squared distance is about 1e-16 distance lengths: below MINVAL if distance^2 lengths^2 < 1
+    lengths = fabs(p[0]) + fabs(p[1]) + fabs(p[2]) + half + size[0] + size[1] + size[2]
+    # the direction x h points from the segment's centre to this end
+    away = (p[k] + x * h[k]) * (x * h[k]) <= 0.0
+    if not (feature == FACE and away and squared_distance * lengths * lengths < 1.0):
         feature, k, x, e, corner = nearest_edge(d1, p, h, feature, k, x, squared_distance)
     travel = NO_SECOND  # extent from the first sphere to the second
     if feature == FACE:

@@ -33,7 +33,7 @@ from featherlane.engine.collision.pairs.hfield_faces import (
     collide_triangle,
     is_outside,
 )
-from featherlane.engine.collision.pairs.hfield_grid import cells_between, sample_point, set_cell
+from featherlane.engine.collision.pairs.hfield_grid import cells_between, sample_point
 from featherlane.engine.collision.pairs.hfield_plane import farthest_along
 from featherlane.engine.collision.pairs.hfield_ridges import collide_outer_edge, collide_ridges
 
@@ -169,7 +169,8 @@ def surface_contacts(m1, d1):
     d1.relief.count[0] = 0
     d1.relief.spare_low[0] = NO_SPARE
     to_field_frame(d1)
-    set_cell(m1, d1, field)
+    d1.relief.cell[0] = 2.0 * m1.hfield_size[field][0] / (m1.hfield_ncol[field] - 1)
+    d1.relief.cell[1] = 2.0 * m1.hfield_size[field][1] / (m1.hfield_nrow[field] - 1)
     set_extent(m1, d1)
     if not is_off_field(m1, d1, field):
         rows, columns = cells_under(m1, d1, field, 0.0)

@@ -29,13 +29,6 @@ def has_sample(m1, field, r, c):
 
 
 @kernel
-def set_cell(m1, d1, field):
-    """Sets relief.cell to the sides of a cell of the field along x and y."""
-    d1.relief.cell[0] = 2.0 * m1.hfield_size[field][0] / (m1.hfield_ncol[field] - 1)
-    d1.relief.cell[1] = 2.0 * m1.hfield_size[field][1] / (m1.hfield_nrow[field] - 1)
-
-
-@kernel
 def sample_point(m1, d1, field, r, c):
     """Returns the point of the surface at the sample of row r and column c."""
     x = fma(d1.relief.cell[0], 1.0 * c, -m1.hfield_size[field][0])

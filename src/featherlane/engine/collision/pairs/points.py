@@ -108,30 +108,19 @@ def plane_cylinder_points(m, d, g, h, near, limit):
 
 @kernel
 def sphere_points(m, d, g, h, near, limit):
-    """Appends up to one contact point of the sphere g and the sphere or capsule h."""
-    c1 = d.geom_xpos[g]
-    z1 = z_axis(d, g)
-    r1 = m.geom_size[g][0]
-    c2 = d.geom_xpos[h]
-    z2 = z_axis(d, h)
-    r2 = m.geom_size[h][0]
-    if m.geom_type[h] == SPHERE:
-        touch, dist, pos, n = sphere_sphere(c1, z1, r1, c2, z2, r2, limit)
-    else:
-        touch, dist, pos, n = sphere_capsule(c1, z1, r1, c2, z2, r2, m.geom_size[h][1], limit)
-    append(d, 0, near & touch, dist, pos, frame_of(n))
-
-
-@kernel
-def sphere_cylinder_points(m, d, g, h, near, limit):
-    """Appends up to one contact point of a sphere and a cylinder."""
+    """Appends up to one contact point of the sphere g and the sphere, capsule or cylinder h."""
     c1 = d.geom_xpos[g]
     z1 = z_axis(d, g)
     r1 = m.geom_size[g][0]
     c2 = d.geom_xpos[h]
     z2 = z_axis(d, h)
     r2, half = m.geom_size[h][0], m.geom_size[h][1]
-    touch, dist, pos, n = sphere_cylinder(c1, z1, r1, c2, z2, r2, half, limit)
+    if m.geom_type[h] == SPHERE:
+        touch, dist, pos, n = sphere_sphere(c1, z1, r1, c2, z2, r2, limit)
+    elif m.geom_type[h] == CAPSULE:
+        touch, dist, pos, n = sphere_capsule(c1, z1, r1, c2, z2, r2, half, limit)
+    else:
+        touch, dist, pos, n = sphere_cylinder(c1, z1, r1, c2, z2, r2, half, limit)
     append(d, 0, near & touch, dist, pos, frame_of(n))
 
 

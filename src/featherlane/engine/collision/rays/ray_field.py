@@ -36,14 +36,6 @@ def field_at(m, d, g, size, point):
 
 
 @kernel
-def padded_box(m, g):
-    """Returns the lower and the upper corner of the box around geom g in its frame, and the box's diagonal."""
-    box = m.geom_aabb[g]
-    half = PADDING * box.half
-    return box.centre - half, box.centre + half, 2.0 * norm3(half)
-
-
-@kernel
 def refine_crossing(m, d, g, size, ray, bracket, crossed):
     """Returns the distance along each ray at which the field is zero, between the ends of a bracket.
 
@@ -86,14 +78,16 @@ def march(m, d):
     g = d.ray.field[0]
     p, v = d.ray.local_point[0], d.ray.local_direction[0]
     size = m.geom_size[g]
-    lower, upper, diagonal = padded_box(m, g)
+    box = m.geom_aabb[g]
+    half = PADDING * box.half
+    lower, upper = box.centre - half, box.centre + half
     enter = 0.0
     leave = d.ray.distance[0]
     for k in unrolled(range(3)):
         low, high = slab(p[k], v[k], lower[k], upper[k])
         enter, leave = fmax(enter, low), fmin(leave, high)
     running = (d.ray.near[0] > 0.0) & (enter <= leave)
-    least_advance = diagonal / PARTS
+    least_advance = 2.0 * norm3(half) / PARTS  # of the box's diagonal
     start = where(running, enter, 0.0)
     f_start = field_at(m, d, g, size, fma(start, v, p))
     # touches: rays that start on the surface; crossed: rays that have crossed it

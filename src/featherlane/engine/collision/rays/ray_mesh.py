@@ -24,12 +24,6 @@ STEEPEST = 1e300  # replaces 1 / 0 in a slab test; unlike infinity, it gives 0 t
 DEPTH = 160  # stack size; each level of the tree leaves at most seven nodes on the stack
 
 
-@kernel
-def reciprocal(x):
-    """Returns 1 / x, or STEEPEST with the sign of x if x is almost 0."""
-    return copysign(STEEPEST, x) if fabs(x) < 1.0 / STEEPEST else 1.0 / x
-
-
 class Ray(NamedTuple):
     """Holds a ray's origin, its unit direction, and two unit vectors orthogonal to it."""
 
@@ -83,14 +77,6 @@ def meet_triangle(d1, a, b, c, ray):
 
 
 @kernel
-def _group_corner(m1, group, corner, k):
-    """Returns corner 0, 1 or 2 of triangle k of a group."""
-    # a group has nine rows of GROUP triangles: x, y, z of each corner
-    index = 9 * GROUP * group + 3 * GROUP * corner + k
-    return Vec3(m1.trianglegroup_vert[index + GROUP * i] for i in range(3))
-
-
-@kernel
 def _intersect_group(m1, d1, group, ray):
     """Intersects the triangles of a group; stores the nearest hit if it is nearer.   Writes: line.*."""
     vertices = eights(m1.trianglegroup_vert)
@@ -106,7 +92,11 @@ def _intersect_group(m1, d1, group, ray):
             if d1.line.near[k] < d1.line.distance[0]:
                 d1.line.distance[0], nearest = d1.line.near[k], k
         if nearest >= 0:
-            a, b, c = tuple(_group_corner(m1, group, corner, nearest) for corner in range(3))
+            # rows of eight lanes: x, y, z of each corner
+            first = GROUP * row + nearest
+            a, b, c = tuple(
+                Vec3(m1.trianglegroup_vert[first + GROUP * (3 * corner + i)] for i in range(3)) for corner in range(3)
+            )
             d1.line.hit[0] = 1
             d1.line.triangle[0] = GROUP * group + nearest
             d1.line.normal[0] = normalize3(cross(b - a, c - a))[0]
@@ -155,7 +145,7 @@ def meet_mesh(m1, d1):
     """
     ray = ray_of_line(d1)
     n = 1
-    inverse = tuple(reciprocal(v) for v in ray.v)
+    inverse = tuple(copysign(STEEPEST, v) if fabs(v) < 1.0 / STEEPEST else 1.0 / v for v in ray.v)
     d1.line.node[0] = m1.meshnode_adr[d1.shapes.data[0]]
     d1.line.enter[0] = 0.0
     while n > 0:

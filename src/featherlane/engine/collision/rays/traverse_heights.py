@@ -17,27 +17,6 @@ from featherlane.engine.collision.rays.ray_shape import FAR, meet_box, slab
 
 
 @kernel
-def cell_heights(m, field, top, row, column):
-    """Returns the heights [m] of a cell's corners (0, 0), (0, 1), (1, 0), (1, 1): (row, column) from the first corner.
-
-    row, column: of the first corner, as values; top: height of the sample value 1 [m].
-    """
-    ncol = m.hfield_ncol[field]
-    k = m.hfield_adr[field] + (row * ncol + column)
-    return tuple(top * gather(m.hfield_data, k + (i % 2 + ncol * (i // 2))) for i in range(4))
-
-
-@kernel
-def plane_of_cell(heights, lower):
-    """Returns (height at the first corner, rise along x, rise along y) of a triangle's plane, the rises over one cell.
-
-    heights: result of `cell_heights`; lower: mask of rays over the triangle with corner (0, 1), else (1, 0).
-    """
-    z00, z01, z10, z11 = heights
-    return z00, where(lower, z01 - z00, z11 - z10), where(lower, z11 - z01, z10 - z00)
-
-
-@kernel
 def wall_normal(slab_x, slab_y, v, side):
     """Returns the outward normal of the wall at which a ray enters (side = -1) or leaves (side = 1) the field.
 
@@ -102,13 +81,16 @@ def traverse_heights(m, d, field, p, v, near):
         across = rate_x - rate_y
         slanted = fabs(across) > MINVAL
         middle = where(slanted, clip((y - x) / where(slanted, across, 1.0), t, end), end)
-        heights = cell_heights(m, field, top, row, column)
+        # heights [m] of the cell's corners (row, column)
+        first = m.hfield_adr[field] + (row * ncol + column)
+        z00, z01, z10, z11 = tuple(top * gather(m.hfield_data, first + (i % 2 + ncol * (i // 2))) for i in range(4))
         for half in unrolled(range(2)):
             # the triangle between distances a and b: the lower one if the middle of this part is at x >= y
             a, b = (middle, end) if half else (t, middle)
             lower = fma(0.5 * (a + b), across, x - y) >= 0.0
-            z, rise_x, rise_y = plane_of_cell(heights, lower)
-            f0 = p[2] - (z + fma(x, rise_x, y * rise_y))
+            # rises over one cell along x and y of the plane of the triangle with corner (0, 1), or (1, 0)
+            rise_x, rise_y = where(lower, z01 - z00, z11 - z10), where(lower, z11 - z01, z10 - z00)
+            f0 = p[2] - (z00 + fma(x, rise_x, y * rise_y))
             f1 = v[2] - fma(rate_x, rise_x, rate_y * rise_y)
             if k == 0 and half == 0:
                 # a ray that enters through the top of the box starts above the surface; else its height at t decides

@@ -42,7 +42,7 @@ from featherlane.engine.dynamics.actuator.muscle import muscle_rate
 from featherlane.engine.dynamics.actuator.parameters import MuscleRates, PidRates
 from featherlane.engine.dynamics.actuator.pid_plugin import store_pid_plugin_rates
 from featherlane.engine.dynamics.actuator.setpoint import limit_slew, nearest_setpoint, shorten_rotation
-from featherlane.engine.dynamics.actuator.user import call_user_rates
+from featherlane.engine.dynamics.actuator.user import ACTIVATION
 
 
 @kernel
@@ -113,7 +113,9 @@ def activation(m, d):
             elif kind == DYN_DCMOTOR:
                 store_motor_rates(m, d, i)
             elif kind == DYN_USER:
-                call_user_rates(m, d, i)
+                callback = d.user_actuator[i, ACTIVATION]  # writes act_dot
+                if callback != 0:
+                    call(callback, m, d, i)
             if actuator.states & PID_PLUGIN:
                 # the plugin's setpoint is the control, or the activation of a filter or integrator
                 setpoint = d.actuator_input[first_control] if kind == DYN_NONE else d.act[last]

@@ -45,14 +45,6 @@ def _store_controls(m, d):
 
 
 @kernel
-def _clamped(m, x, u):
-    """Returns the value x of control u, clamped to its range; NaN stays NaN."""
-    if m.actuator_ctrllimited[u] and not (m.opt_disableflags & DISABLE_CLAMPCTRL):
-        x = where(x == x, clip(x, m.actuator_ctrlrange[u].lower, m.actuator_ctrlrange[u].upper), x)
-    return x
-
-
-@kernel
 def limit_controls(m, d):
     """actuator_input <- the effective controls; badctrl <- 1 and all controls <- 0 if one is NaN or beyond MAXVAL.
 
@@ -64,7 +56,10 @@ def limit_controls(m, d):
         _store_controls(m, d)  # writes actuator_input
     bad = 0.0
     for u in range(m.nu):
-        x = _clamped(m, d.actuator_input[u] if delayed else d.ctrl[u], u)
+        x = d.actuator_input[u] if delayed else d.ctrl[u]
+        if m.actuator_ctrllimited[u] and not (m.opt_disableflags & DISABLE_CLAMPCTRL):
+            low, high = m.actuator_ctrlrange[u].lower, m.actuator_ctrlrange[u].upper
+            x = where(x == x, clip(x, low, high), x)  # NaN stays NaN
         d.actuator_input[u] = x
         bad = where(fabs(x) <= MAXVAL, bad, 1.0)  # the comparison is false for NaN
     if any_(bad > 0.0):

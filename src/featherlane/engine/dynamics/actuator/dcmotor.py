@@ -110,14 +110,6 @@ def _bristle_decay(m, d, i):
 
 
 @kernel
-def _current(m, d, i, R, V):
-    """Returns the current in the coils [A]: the state of a motor with inductance, else (V - K w) / R."""
-    if m.actuator_states[i] & CURRENT:
-        return d.act[state_address(m, i, CURRENT)]
-    return (V - _gain(m, i).K * d.actuator_velocity[m.actuator_outadr[i]]) / fmax(R, MINVAL)
-
-
-@kernel
 def _current_rate(m, d, i, R, V):
     """Returns i' = ((V - K w) / R - i) / te, before its bound; the motor has inductance."""
     w = d.actuator_velocity[m.actuator_outadr[i]]
@@ -146,7 +138,9 @@ def store_motor_rates(m, d, i):
     R = motor_resistance(m, d, i)
     if states & TEMPERATURE:
         a = state_address(m, i, TEMPERATURE)
-        current = _current(m, d, i, R, V)
+        # in the coils [A]: the state of a motor with inductance, else (V - K w) / R
+        has_current = states & CURRENT
+        current = d.act[state_address(m, i, CURRENT)] if has_current else (V - _gain(m, i).K * w) / fmax(R, MINVAL)
         heat_loss = d.act[a] / fmax(prm.RT, MINVAL)
         d.act_dot[a] = (R * current * current - heat_loss) / prm.C
     if states & BRISTLE:

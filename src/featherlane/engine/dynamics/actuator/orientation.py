@@ -48,13 +48,6 @@ def store_orientation_torque(m, d, i):
 
 
 @kernel
-def is_torque_bound(m, d, i):
-    """Returns the mask of worlds where the torque is at its bound, up to rounding."""
-    o = m.actuator_outadr[i]
-    return norm3(Vec3(d.actuator_force[o : o + 3])) >= (1.0 - AT_BOUND) * m.actuator_forcerange[i].upper
-
-
-@kernel
 def bound_torque(m, d, i):
     """Limits the torque of the three outputs of actuator i, in actuator_force, to its range and keeps its direction."""
     o = m.actuator_outadr[i]

@@ -14,7 +14,7 @@ from featherlane.engine.dynamics.actuator.actuation import is_on_limited_tendon
 from featherlane.engine.dynamics.actuator.control import is_disabled
 from featherlane.engine.dynamics.actuator.dcmotor import motor_slopes
 from featherlane.engine.dynamics.actuator.gain import bias_law, driving_value, gain_law
-from featherlane.engine.dynamics.actuator.orientation import is_torque_bound
+from featherlane.engine.dynamics.actuator.orientation import AT_BOUND
 from featherlane.engine.dynamics.actuator.parameters import Affine
 from featherlane.engine.dynamics.actuator.transmission import drives_joint
 
@@ -31,7 +31,7 @@ def is_saturated(m, d, i):
     if actuator.forcelimited:
         low, high = actuator.forcerange.lower, actuator.forcerange.upper
         if actuator.gaintype == GAIN_SO3:
-            mask = is_torque_bound(m, d, i)
+            mask = norm3(Vec3(d.actuator_force[o : o + 3])) >= (1.0 - AT_BOUND) * high
         else:
             mask = (f <= low) | (f >= high)
     if drives_joint(m, i) and joint.actfrclimited and is_scalar(joint.type):

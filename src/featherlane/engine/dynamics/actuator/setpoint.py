@@ -53,17 +53,17 @@ def length_of_full_rotation(m, d, i):
 
 
 @kernel
-def nearest_equivalent(x, length, period):
-    """Returns the setpoint nearest to the length among x + k period, k an integer; x itself if `period` is 0."""
-    exists = period > 0.0
-    period = where(exists, period, 1.0)
-    return where(exists, fma(-period, rint((x - length) / period), x), x)
-
-
-@kernel
 def nearest_setpoint(m, d, i, x, length):
-    """Returns the setpoint of actuator i nearest to the length among those equivalent to x; x if it has no angle."""
-    return nearest_equivalent(x, length, length_of_full_rotation(m, d, i)) if is_angle_servo(m, i) else x
+    """Returns the setpoint of actuator i nearest to the length among those equivalent to x; x if it has no angle.
+
+    Equivalent are x + k period, k an integer.
+    """
+    if is_angle_servo(m, i):
+        period = length_of_full_rotation(m, d, i)
+        exists = period > 0.0
+        period = where(exists, period, 1.0)
+        x = where(exists, fma(-period, rint((x - length) / period), x), x)
+    return x
 
 
 @kernel

@@ -11,14 +11,6 @@ ACTIVATION, GAIN, BIAS = range(3)
 
 
 @kernel
-def call_user_rates(m, d, i):
-    """act_dot <- the rates of the activations of actuator i, written by the user's callback, if there is one."""
-    function = d.user_actuator[i, ACTIVATION]
-    if function != 0:
-        call(function, m, d, i)
-
-
-@kernel
 def call_user_term(m, d, i, which, default):
     """Returns the result of the callback `which` (GAIN or BIAS) for actuator i, or the default without a callback.
 

@@ -111,17 +111,6 @@ def _store_geom_axis(m, d, g):
     d.geom_xmat[g][2], d.geom_xmat[g][5], d.geom_xmat[g][8] = z
 
 
-@kernel
-def _reads_only_z_axes(m):
-    """Returns whether a step reads only the z axes of geoms.
-
-    This holds for contacts among planes, spheres and capsules (all_round).  Other shapes, and groups of bodies or geoms
-    (ngroup, ncrowd), are tested by bounding boxes, which have three axes.  The surface velocity is given in the frame
-    of its geom.
-    """
-    return m.all_round and m.ngroup + m.ncrowd + m.flg_surfacevel == 0
-
-
 @stage
 def collision_frames(m, d):
     """Computes the frames of geoms in candidate pairs, as needed in a step, bitwise identical to `frames`.
@@ -130,7 +119,9 @@ def collision_frames(m, d):
     Reads:  xpos, xquat, xmat, collide_geom.   Writes: geom_xpos, geom_xmat of these geoms.   Frame: world.
     """
     if not (m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT)):
-        only_z_axes = _reads_only_z_axes(m)
+        # contacts among planes, spheres and capsules (all_round) read only z axes.  Other shapes, and groups of bodies
+        # or geoms, are tested by bounding boxes, which have three axes.  Surface velocities are given in geoms' frames
+        only_z_axes = m.all_round and m.ngroup + m.ncrowd + m.flg_surfacevel == 0
         for k in range(m.ncollide):
             if only_z_axes:
                 _store_geom_axis(m, d, m.collide_geom[k])

@@ -87,12 +87,6 @@ def follows(rows, k):
 
 
 @kernel
-def three_follow(rows, k):
-    """Returns whether rows k + 1 to k + 3 form a chain of children of k."""
-    return follows(rows, k) and follows(rows, k + 1) and follows(rows, k + 2)
-
-
-@kernel
 def is_only_child(rows, i):
     """Returns whether row i is the only child of row i - 1.
 
@@ -355,7 +349,7 @@ def expand_columns(rows, L, inverse, x, most):
     k = 0
     while k < rows.n:
         quotient = x[k] * inverse[k]  # row k's; `expand_rows` computes those of the rows that follow
-        if most == 4 and three_follow(rows, k):
+        if most == 4 and follows(rows, k) and follows(rows, k + 1) and follows(rows, k + 2):
             expand_rows(rows, L, inverse, x, k, quotient, height=4)
             k += 4
         elif follows(rows, k):

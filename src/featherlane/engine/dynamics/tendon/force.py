@@ -74,12 +74,6 @@ def tendon_armature(m, i):
     return armature
 
 
-@kernel
-def is_elastic(m, i):
-    """Returns the mask of worlds in which tendon i has a spring or a damper."""
-    return has_coefficients(tendon_stiffness(m, i)) | has_coefficients(tendon_damping(m, i))
-
-
 # ---- forces ----------------------------------------------------------------------------------------------------------
 @kernel
 def stretch(m, d, i):

@@ -38,6 +38,14 @@ def _vector(name: str, value) -> np.ndarray:
     return vector
 
 
+def _jacobians(
+    model: Model, data: Data, quantity: int, kind: str, key: Key, obj: int, **point: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (jacp, jacr) of an object of a kind, or their rates; point: of a body, in world axes."""
+    both = matrix(ready(model, data), quantity, obj, index_of(model, kind, key), **point)
+    return both[0], both[1]
+
+
 def jac(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarray, np.ndarray]:
     """Returns the Jacobians of a point that moves with a body.
 
@@ -56,10 +64,7 @@ def jac(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarr
 
     Source: Featherstone eq. 2.24; MuJoCo mj_jac.
     """
-    world = ready(model, data)
-    given = _vector("point", point)
-    both = matrix(world, JAC, OBJ_UNKNOWN, index_of(model, "body", body), point=given)
-    return both[0], both[1]
+    return _jacobians(model, data, JAC, "body", body, OBJ_UNKNOWN, point=_vector("point", point))
 
 
 def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -70,9 +75,7 @@ def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarra
 
     Source: MuJoCo mj_jacBody.
     """
-    world = ready(model, data)
-    both = matrix(world, JAC, OBJ_XBODY, index_of(model, "body", body))
-    return both[0], both[1]
+    return _jacobians(model, data, JAC, "body", body, OBJ_XBODY)
 
 
 def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -83,9 +86,7 @@ def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.nd
 
     Source: MuJoCo mj_jacBodyCom.
     """
-    world = ready(model, data)
-    both = matrix(world, JAC, OBJ_BODY, index_of(model, "body", body))
-    return both[0], both[1]
+    return _jacobians(model, data, JAC, "body", body, OBJ_BODY)
 
 
 def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
@@ -120,10 +121,7 @@ def jac_dot(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.n
 
     Source: MuJoCo mj_jacDot.
     """
-    world = ready(model, data)
-    given = _vector("point", point)
-    both = matrix(world, JAC_DOT, OBJ_UNKNOWN, index_of(model, "body", body), point=given)
-    return both[0], both[1]
+    return _jacobians(model, data, JAC_DOT, "body", body, OBJ_UNKNOWN, point=_vector("point", point))
 
 
 def angular_momentum_matrix(model: Model, data: Data, body: Key) -> np.ndarray:
@@ -154,9 +152,7 @@ def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarra
 
     Source: MuJoCo mj_jacGeom.
     """
-    world = ready(model, data)
-    both = matrix(world, JAC, OBJ_GEOM, index_of(model, "geom", geom))
-    return both[0], both[1]
+    return _jacobians(model, data, JAC, "geom", geom, OBJ_GEOM)
 
 
 def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -167,9 +163,7 @@ def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarra
 
     Source: MuJoCo mj_jacSite.
     """
-    world = ready(model, data)
-    both = matrix(world, JAC, OBJ_SITE, index_of(model, "site", site))
-    return both[0], both[1]
+    return _jacobians(model, data, JAC, "site", site, OBJ_SITE)
 
 
 def apply_ft(model: Model, data: Data, force: ArrayLike, torque: ArrayLike, point: ArrayLike, body: Key) -> np.ndarray:

@@ -20,7 +20,8 @@ from featherlane.engine.prelude import *
 from featherlane.engine.collision.collision import collision
 from featherlane.engine.constraint.equality import fastened_body
 from featherlane.engine.dynamics.awake import either_asleep, is_mocap, tree_awake
-from featherlane.engine.dynamics.tendon.force import is_elastic
+from featherlane.engine.dynamics.body.force_laws import has_coefficients
+from featherlane.engine.dynamics.tendon.force import tendon_damping, tendon_stiffness
 from featherlane.engine.model.sleep import AWAKE
 from featherlane.engine.simulation.step.tile_parts import by_halves
 
@@ -154,7 +155,8 @@ def never_sleeps(m, t):
     if m.tree_sleep_policy[t] == SLEEP_AUTO_ALLOWED:
         for i in range(m.ntendon):
             if couples_tree(m, i, t):
-                never = where(is_elastic(m, i), 1.0, never)
+                elastic = has_coefficients(tendon_stiffness(m, i)) | has_coefficients(tendon_damping(m, i))
+                never = where(elastic, 1.0, never)
     return never
 
 

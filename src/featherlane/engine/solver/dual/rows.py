@@ -131,12 +131,6 @@ def store_block_addresses(d, q, dof_start, n, row_start):
 
 
 @kernel
-def has_room_for_block(m, d, dof_start, row_start):
-    """Checks whether the capacity suffices for one more block, whatever its dofs."""
-    return dof_start + m.nv <= d.ndualdofmax and row_start + 6 * m.nv <= d.ndualYmax  # a block has at most 6 rows
-
-
-@kernel
 def build_row_block(m, d, k, dof_start, row_start):
     """Builds the block of scalar row k; returns its number of dofs."""
     n = list_row(m, d, k, d.dual.dof, d.dual.mark, dof_start)
@@ -182,7 +176,8 @@ def make_blocks(m, d):
         d.dual.mark[i] = 0
         d.primal.search[i] = sqrt(inverse[i])  # D^-1/2, which whitening reads
     for q in range(d.nrow[0] + d.ncon_slot[0]):
-        if not has_room_for_block(m, d, dof_start, row_start):
+        # a block has at most nv dofs and 6 rows
+        if dof_start + m.nv > d.ndualdofmax or row_start + 6 * m.nv > d.ndualYmax:
             break
         if q < d.nrow[0]:
             dim = 1

@@ -105,18 +105,6 @@ def line_search(m, d, q1, q2, enough, live):
 
 
 @kernel
-def next_length(a, g, h, lo, hi, is_fast):
-    """Returns Newton's next step length a - g / h if it is in the bracket, else the middle of the bracket.
-
-    g, h: slope and its derivative at a.  lo, hi: bracket; an open one (hi = FAR) ends at 4 lo + 1.
-    is_fast: mask of worlds in which Newton reduces the slope fast.  If it is false, the step length is the middle.
-    """
-    newton = a - g / h
-    middle = 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0)))
-    return where((newton > lo) & (newton < hi) & is_fast, newton, middle)
-
-
-@kernel
 def step_length(m, d, q1, q2, enough, full_enough, live):
     """Returns the step length of each world, a root of the slope, by bracketed Newton iterations from step length 1.
 
@@ -171,7 +159,9 @@ def step_length(m, d, q1, q2, enough, full_enough, live):
             if k > LATE:
                 is_fast = fabs(g) < 0.25 * slope_before
             slope_before = fabs(g)
-        a_next = next_length(a, g, h, lo, hi, is_fast)
+        # Newton's step length if it is in the bracket, else the bracket's middle; an open bracket ends at 4 lo + 1
+        newton, middle = a - g / h, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0)))
+        a_next = where((newton > lo) & (newton < hi) & is_fast, newton, middle)
         # a world also ends if its step length no longer changes by more than rounding
         searching = searching & (fabs(a_next - a) > resolution * fabs(a))
         a = where(searching, a_next, a)

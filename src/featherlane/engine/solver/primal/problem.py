@@ -30,7 +30,7 @@ Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 from featherlane.engine.prelude import *
 from featherlane.engine.constraint.general import add_joint_force, row_product
 from featherlane.engine.dynamics.inertia.articulated import uses_articulated
-from featherlane.engine.dynamics.inertia.metric import metric_diagonal, metric_force
+from featherlane.engine.dynamics.inertia.metric import metric, metric_force
 from featherlane.engine.solver.rows.contacts import (
     add_contact_costs,
     apply_contact_forces,
@@ -265,6 +265,7 @@ def trace_of_inertia(m, d):
     if uses_articulated(m):  # then M is not computed
         trace = m.stat_meaninertia[0] * m.nv
     else:
+        A = metric(m, d)
         for i in range(m.nv):
-            trace = trace + metric_diagonal(m, d, i)
+            trace = trace + A[m.M_rowadr[i] + m.M_rownnz[i] - 1]  # A_ii is the last entry of row i
     return trace

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from featherlane.engine.simulation.batch.batch import Batch
-from featherlane.tools.sensitivity.adjoint.sweep import Gradients
+from featherlane.tools.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.tools.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.tools.sensitivity.api.exact import Linearization, linearize
 from featherlane.tools.sensitivity.worlds.displaced_worlds import POINTS
@@ -26,16 +26,13 @@ def transposed_product(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
     return np.add.reduce(matrix * vector[:, :, None], 1)
 
 
-class JacobianSteps:
+class JacobianSteps(Steps):
     """Differentiates steps of all worlds as worlds of one batch, for trajectories of equal length and worlds.
 
     Args:
         trajectory: the first trajectory.
         parameters: fields of the model, or entries of them, to differentiate by.
         nthread, frictionloss: as for `linearize`.
-
-    Attributes:
-        each: number of steps of each world in one call.
     """
 
     def __init__(self, trajectory: Trajectory, parameters: tuple[str, ...], nthread: int, frictionloss: bool):
@@ -52,12 +49,10 @@ class JacobianSteps:
 
     @contextmanager
     def entered(self, trajectory: Trajectory) -> Iterator[None]:
-        """Returns a context in which a trajectory with its inputs and model can be processed."""
         self.trajectory = trajectory
         yield
 
     def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
-        """Propagates costates through steps, see `Steps`."""
         found, by_p = self.derivatives(states, first), {}
         nworld, n, nx = direct.shape
         by_u = np.empty((nworld, n, found.B.shape[-1]))

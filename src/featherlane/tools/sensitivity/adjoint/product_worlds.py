@@ -82,7 +82,7 @@ class ProductWorlds(OwnWorlds):
         return self.found[:, 1 : nstep + 1, -REPORTS]
 
 
-class ProductSteps:
+class ProductSteps(Steps):
     """Propagates costates without forming derivatives, except for steps without formulas.
 
     These steps differ between worlds; the usual case is a contact within 2e-7 m of its end.
@@ -90,9 +90,6 @@ class ProductSteps:
     Args:
         trajectory: the first trajectory; later ones have as many worlds and steps.
         nthread, frictionloss: as `linearize` has them.
-
-    Attributes:
-        each: number of steps of each world in one call.
     """
 
     def __init__(self, trajectory: Trajectory, nthread: int, frictionloss: bool):
@@ -102,7 +99,6 @@ class ProductSteps:
 
     @contextmanager
     def entered(self, trajectory: Trajectory) -> Iterator[None]:
-        """Returns a context for a trajectory, see `Steps`."""
         model, disabled = trajectory.model, 0 if self.frictionloss else int(Disable.FRICTIONLOSS)
         how = self.nthread, disabled, self.each, tuple(trajectory.fields)
         with borrowed(ProductWorlds, model, trajectory.worlds, *how) as worlds:
@@ -111,7 +107,6 @@ class ProductSteps:
             yield
 
     def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
-        """Propagates costates through steps, see `Steps`."""
         worlds, (nworld, n, nx) = self._worlds, direct.shape
         control = self.trajectory.control[:, first : first + n]
         for name, values in (states | {"ctrl": control}).items():

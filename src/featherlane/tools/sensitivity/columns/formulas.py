@@ -18,11 +18,7 @@ from featherlane.tools.sensitivity.rates.fluid_rates import subtract_fluid_posit
 from featherlane.tools.sensitivity.rates.free_body_rates import add_free_body
 from featherlane.tools.sensitivity.rates.lift_rates import subtract_lift
 from featherlane.tools.sensitivity.rates.smooth_rates import acceleration_column, position_column, velocity_column
-from featherlane.tools.sensitivity.rates.tendon_rates import (
-    add_tendon_acceleration_column,
-    add_tendon_position_column,
-    add_tendon_velocity_column,
-)
+from featherlane.tools.sensitivity.rates.tendon_rates import add_tendon_column, add_tendon_position_column
 from featherlane.tools.sensitivity.rates.transmission_rates import subtract_transmissions
 
 
@@ -71,7 +67,7 @@ def velocity_rates(m, d, p, k):
     p.dg[k] = p.dg[k] + p.dof_net_damping[k]  # forces on single dofs, of `dof_rates`
     subtract_fluid_velocity(m, d, p, k)
     subtract_transmissions(m, d, p, k, by_velocity=1)
-    add_tendon_velocity_column(m, d, p, k)
+    add_tendon_column(m, d, p, k, p.ten_damping, p.row_damping)
     add_fastenings(m, d, p, k, VELOCITY)
     add_velocity_column(m, d, p, k, accelerates=0)  # contacts
     # only the next state needs dp; with differences_p, `finish_rates` adds the differenced dp
@@ -90,7 +86,7 @@ def acceleration_rates(m, d, p, k):
     p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, k)) + p.dof_curvature[k]
     # contacts: J^T f depends on J a + B J v, so the column is that of the velocity without the factor B (accelerates)
     add_velocity_column(m, d, p, k, accelerates=1)
-    add_tendon_acceleration_column(m, d, p, k)
+    add_tendon_column(m, d, p, k, p.ten_curvature, p.row_curvature)
     add_fastenings(m, d, p, k, ACCELERATION)
 
 

@@ -183,13 +183,6 @@ def moved_by(p, k, twist):
 
 
 @kernel
-def _moved_by_translation(p, k, u):
-    """Returns `moved_by` for a translation u."""
-    change = tuple(dot(p.slot_moves[k, r].translation, u) for r in range(7))
-    return change[0], Vec3(change[1:4]), Vec3(change[4:7])
-
-
-@kernel
 def _detected_place(d, s):
     """Returns (distance, position, frame) of detected slot s, a ContactPlace."""
     c = d.contact[s]
@@ -357,8 +350,8 @@ def _set_column(m, d, p, k, axis, scale):
     if axis < 3:  # a rotation: subtract the spin of the frame that the common rotation c_1 T causes
         rotation = fma(-c1 * p.slot_spin[k][axis], _normal(p, k), rotation)
         # the column is that of a rotation about the contact: subtract the effect of u, by the translations' columns
-        u_dist, u_pos, u_rotation = _moved_by_translation(p, k, u)
-        dist, pos, rotation = dist - u_dist, pos - u_pos, rotation - u_rotation
+        by_u = tuple(dot(p.slot_moves[k, r].translation, u) for r in range(7))
+        dist, pos, rotation = dist - by_u[0], pos - Vec3(by_u[1:4]), rotation - Vec3(by_u[4:7])
     _store_move(p, k, axis, dist * inverse, inverse * pos, inverse * rotation)
 
 

@@ -109,18 +109,12 @@ def move_pos(m, d, at, step):
 
 
 @kernel
-def move_inputs(m, d, at, step):
-    """Adds step to coordinate `at` if it is a velocity, activation or control, which do not move bodies."""
-    displace(d.qvel, m.nv, at, step, m.nv)
-    displace(d.act, m.na, at, step, 2 * m.nv)
-    displace(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
-
-
-@kernel
 def move_coordinate(m, d, at, step):
     """Displaces coordinate `at` of any kind by step; -1: none."""
     move_pos(m, d, at, step)
-    move_inputs(m, d, at, step)
+    displace(d.qvel, m.nv, at, step, m.nv)
+    displace(d.act, m.na, at, step, 2 * m.nv)
+    displace(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
     displace(d.qfrc_applied, m.nv, at, step, 2 * m.nv + m.na + m.nu)
 
 

@@ -288,14 +288,10 @@ def _add_polynomial_curvature(m, d, p, r, k):
 
 
 @kernel
-def add_tendon_velocity_column(m, d, p, k):
-    """dg += derivatives of tendons' and separate rows' forces by the velocity of dof k."""
-    _add_tendons(m, d, p, k, p.ten_damping)
-    _add_rows(m, d, p, k, p.row_damping)
+def add_tendon_column(m, d, p, k, ten_slope, row_slope):
+    """dg += J^T (slope J_k) of each tendon and separate row: derivatives by the velocity or acceleration of dof k.
 
-
-@kernel
-def add_tendon_acceleration_column(m, d, p, k):
-    """dg += derivatives of tendons' and separate rows' forces by the acceleration of dof k."""
-    _add_tendons(m, d, p, k, p.ten_curvature)
-    _add_rows(m, d, p, k, p.row_curvature)
+    ten_slope, row_slope: ten_damping and row_damping, or ten_curvature and row_curvature.
+    """
+    _add_tendons(m, d, p, k, ten_slope)
+    _add_rows(m, d, p, k, row_slope)

@@ -67,16 +67,6 @@ def quaternion_tangent(m, r):
 
 
 @kernel
-def advance_quaternion(J, back, x, dq):
-    """Returns J x + exp(-r) dq.
-
-    J: the three columns of J(r); back: the three columns of exp(-r); x: h dw'.
-    """
-    y = fma(x.z, J[2], fma(x.y, J[1], x.x * J[0]))
-    return fma(dq.z, back[2], fma(dq.y, back[1], fma(dq.x, back[0], y)))
-
-
-@kernel
 def store_next_velocity(m, d, p, acceleration):
     """next_qvel <- v' = qvel + h a; dof_tangent, dof_back <- columns of J(r) and exp(-r), which all columns share.
 
@@ -113,6 +103,9 @@ def advance_state(m, p, at, acceleration):
             v += 3
         if has_quaternion(kind):
             J, back = tuple(tuple(columns[v + c] for c in range(3)) for columns in (p.dof_tangent, p.dof_back))
-            p.dq[v : v + 3] = advance_quaternion(J, back, h * Vec3(p.dv[v : v + 3]), Vec3(p.dq[v : v + 3]))
+            x, dq = h * Vec3(p.dv[v : v + 3]), Vec3(p.dq[v : v + 3])
+            # J(r) x + exp(-r) dq
+            y = fma(x.z, J[2], fma(x.y, J[1], x.x * J[0]))
+            p.dq[v : v + 3] = fma(dq.z, back[2], fma(dq.y, back[1], fma(dq.x, back[0], y)))
         else:
             p.dq[v] = p.dq[v] + h * p.dv[v]

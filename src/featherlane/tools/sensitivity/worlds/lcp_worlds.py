@@ -44,7 +44,6 @@ class LcpWorlds(ImplicitWorlds):
         return [(False, self.every)]
 
     def sizes(self, width: int, lags: bool, ncol: int) -> dict[str, int]:
-        """Returns sizes of the record of a pass."""
         own = self.plans.prepare(width)[0].sizes
         nrow = max(1, min(int(own["nlcp"]), ROWS if width > 1 else ROWS_ALONE))
         return {

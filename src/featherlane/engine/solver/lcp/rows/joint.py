@@ -49,17 +49,6 @@ def append_dof_row(m, d, i, J):
     return append_jacobian_row(m, d, start, n)
 
 
-@kernel
-def joint_limit_velocity(m, j, erp, err, v):
-    """Returns the target velocity of a limit of joint j: -erp / h err, or -bounce v if that is more and v < 0.
-
-    err: distance to the limit minus its margin, negative beyond [m, rad];  v: its rate J v [m/s, rad/s].
-    """
-    target = -(erp / timestep(m)) * err
-    bounce = m.jnt_stop_bounce[j]
-    return where((bounce > 0.0) & (v < 0.0), fmax(target, -(bounce * v)), target)
-
-
 # ---- rows of the constraint layer ----------------------------------------------------------------------------------
 @kernel
 def append_row(m, d, k):
@@ -145,7 +134,9 @@ def append_limit(m, d, k):
     row = append_row(m, d, k)
     target = -(erp / timestep(m)) * err
     if kind == LIMIT_JOINT:
-        target = joint_limit_velocity(m, i, erp, err, row.v)
+        # bounces off with -bounce v if that is more
+        bounce = m.jnt_stop_bounce[i]
+        target = where((bounce > 0.0) & (row.v < 0.0), fmax(target, -(bounce * row.v)), target)
     set_row(m, d, row, d.row_present[k] > 0.0, c=target, cfm=cfm, bounds=(0.0, INFINITE))
     return row.r
 

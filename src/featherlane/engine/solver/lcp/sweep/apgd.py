@@ -128,18 +128,6 @@ def extrapolate(p, beta, taken):
 
 
 @kernel
-def next_step(t, taken, curvature, square):
-    """Returns the step t of the next iteration: it grows after a taken step, else the curvature along d limits it.
-
-    taken: mask of worlds that took their step;  curvature, square: d^T A d and d^T D d.
-    """
-    curved = curvature > TINY  # without curvature, t is not limited
-    # t d^T A d <= d^T D d, with a margin; at least a tenth shorter than before
-    shorter = fmin(MARGIN * square / where(curved, curvature, 1.0), 0.9 * t)
-    return where(taken, fmin(GROWTH * t, LONGEST), where(curved, shorter, t))
-
-
-@kernel
 def keep_best(p, better):
     """Copies x to lcp.best in worlds of the mask `better`."""
     if any_(better):
@@ -189,7 +177,10 @@ def apgd(p, iterations, cone):
         c = where(taken, where(restart, 1.0, c + 1.0), c)
         beta = where(restart, 0.0, (c - 1.0) / (c + 2.0))
         extrapolate(p, beta, taken)  # writes x, w, y, g
-        t = next_step(t, taken, curvature, square)
+        # t grows after a taken step; else t d^T A d <= d^T D d with a margin, and t is at least a tenth shorter
+        curved = curvature > TINY  # without curvature, t is not limited
+        shorter = fmin(MARGIN * square / where(curved, curvature, 1.0), 0.9 * t)
+        t = where(taken, fmin(GROWTH * t, LONGEST), where(curved, shorter, t))
         residual = lcp_residual(p, p.lcp.x, p.lcp.w, cone)
         record_residual(p, iteration + 1, residual)
         better = taken & (residual < best_residual)
