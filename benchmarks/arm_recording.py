@@ -1,7 +1,7 @@
 """Reads and filters recorded motions of an arm, and identifies its parameters from them; the arm of recorded_arm.py.
 
-Unknowns per joint: Coulomb friction, viscous friction, rotor inertia (armature) and an offset of the torque; per body the
-ten inertial parameters in the order of `fl.query.inertial_parameters`.
+Unknowns of a body are its ten inertial parameters, in the order of `fl.query.inertial_parameters`.  Unknowns of a joint
+are rotor inertia (armature), Coulomb friction, viscous friction, and an offset of the torque.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import numpy as np
 import featherlane as fl
 
 JOINTS, RATE = 6, 100.0  # samples per second of the robot's log, nearly
-# Ratio of desired torque to desired current of the log while joints 2 to 5 stand and carry weight [N m/A].  Joints 1 and 6
-# carry none; they have the drives of joints 2 and 5.
+# Drive gains [N m/A]: the ratio of desired torque to desired current in the log while joints 2 to 5 stand and carry
+# weight.  Joints 1 and 6 carry none; they have the drives of joints 2 and 5.
 GAINS = np.array([11.976, 11.976, 9.839, 10.76, 10.76, 10.76])
 STATE_CUTOFF, TORQUE_CUTOFF, ORDER = 8.0, 10.0, 4  # low-pass filters [Hz]
 SLOW = 0.02  # width of the change of sign of Coulomb friction [rad/s]
+SOFT = 0.5  # impedance of friction losses: they change sign nearly as gradually
 PRIOR = 3e-3  # residual, as a share of the torque, that equals one unit of a logarithmic unknown
 
 
@@ -180,7 +181,7 @@ def pseudo_inertia(body: np.ndarray) -> np.ndarray:
 
 
 def inertial(J: np.ndarray) -> np.ndarray:
-    """Returns the inertial parameters (..., 10) of pseudo-inertia matrices (..., 4, 4): the inverse, which is linear."""
+    """Returns the inertial parameters (..., 10) of pseudo-inertia matrices (..., 4, 4), a linear function."""
     S, trace = J[..., :3, :3], np.trace(J[..., :3, :3], axis1=-2, axis2=-1)
     diagonal = [trace - S[..., k, k] for k in range(3)]
     products = [-S[..., 0, 1], -S[..., 0, 2], -S[..., 1, 2]]
@@ -274,6 +275,7 @@ def set_parameters(model: fl.Model, p: Parameters) -> None:
         model.body_mass[k], model.body_ipos[k], model.body_inertia[k] = mass, com, inertia
         model.body_iquat[k] = quaternion(axes)
     model.dof_armature[:], model.dof_frictionloss[:], model.dof_damping[:] = p.armature, p.coulomb, p.viscous
+    model.dof_solimp[:, :2] = SOFT
     fl.set_const(model)
 
 

@@ -39,8 +39,8 @@ URDF, DATA = Path("URe/urdf/ur10e.urdf"), Path("dataset_ur10e")
 FIT = "20_02_05-20sec_8harm", "20_02_10-30sec_12harm", "20_02_12-40sec_12harm"
 HELD = "20_02_12-50sec_12harm", "20_02_19_14harm50sec", "20_02_19_15harm50sec"
 POINTS = "20_01_17-ptp_10_points"  # point-to-point motions, the authors' validation
-SUBSTEPS, HORIZONS = 5, (5, 10)  # steps per sample; samples that are predicted
-EVERY = 5  # samples between the starts of predictions
+SUBSTEPS, HORIZONS = 10, (5, 10)  # steps per sample; samples that are predicted
+EVERY, PAST = 5, 5  # samples between the starts of predictions; samples before a start that give a disturbance
 
 
 def model_of(folder: Path) -> fl.Model:
@@ -70,7 +70,7 @@ class Identified(NamedTuple):
 
 
 def identify(model: fl.Model, given: list[Recording]) -> Identified:
-    """Fits all parameters, consistent parameters, and friction with and without rotor inertia under the nominal ones."""
+    """Fits all parameters, consistent ones, and friction with and without rotor inertia under the nominal ones."""
     nominal = fl.query.inertial_parameters(model, fl.Data(model))[1:]
     seconds, start = {}, time.perf_counter()
 
@@ -159,24 +159,31 @@ def in_pinocchio(python: str, folder: Path, p: Parameters, recording: Recording)
         return np.load(states.with_name("torques.npy"))
 
 
-def predicted(model: fl.Model, p: Parameters, recording: Recording) -> tuple[np.ndarray, np.ndarray]:
+def predicted(model: fl.Model, p: Parameters, recording: Recording, observed: bool) -> tuple[np.ndarray, np.ndarray]:
     """Simulates from recorded states with the recorded torques.
 
-    Returns the velocities after `HORIZONS` samples, simulated and recorded, each (horizons, starts, 6).
+    Args:
+        observed: the torque that the model does not explain before the start, its mean over `PAST` samples, is
+            taken as a constant disturbance.
+
+    Returns:
+        The errors of the velocities after `HORIZONS` samples and the recorded changes, each (horizons, starts, 6).
     """
-    starts = np.arange(0, len(recording.q) - HORIZONS[-1] - 1, EVERY)
+    q, v, _, torque, _ = recording
+    starts = np.arange(PAST, len(q) - HORIZONS[-1] - 1, EVERY)
+    left = torque - inverse(model, p, recording)
+    past = np.stack([left[starts - k] for k in range(1, PAST + 1)]).mean(axis=0) if observed else 0.0
     batch = fl.Batch(model, len(starts))
-    batch.qpos[:], batch.qvel[:] = recording.q[starts], recording.v[starts]
+    batch.qpos[:], batch.qvel[:] = q[starts], v[starts]
     found = []
     for sample in range(HORIZONS[-1]):
+        before, after = (torque[starts + sample + k] - p.offset - past for k in range(2))
         for step in range(SUBSTEPS):
-            now = starts + sample
-            share = (step + 0.5) / SUBSTEPS
-            batch.qfrc_applied[:] = (1.0 - share) * recording.torque[now] + share * recording.torque[now + 1] - p.offset
+            batch.qfrc_applied[:] = before + (step + 0.5) / SUBSTEPS * (after - before)
             batch.step()
         if sample + 1 in HORIZONS:
-            found.append(batch.qvel.copy())
-    return np.array(found), np.stack([recording.v[starts + horizon] for horizon in HORIZONS])
+            found.append(batch.qvel - v[starts + sample + 1])
+    return np.array(found), np.stack([v[starts + horizon] - v[starts] for horizon in HORIZONS])
 
 
 JOINT = ["base", "shoulder", "elbow", "wrist 1", "wrist 2", "wrist 3"]
@@ -186,13 +193,13 @@ def row(label: str, values: np.ndarray) -> list[str]:
     return [label, *(f"{value:.1f}" for value in values)]
 
 
-def torques(folder: Path, model: fl.Model, made: Identified, given: dict[str, Recording]) -> str:
-    """Returns the tables of torque errors on the recordings that were not used."""
+def torques(folder: Path, model: fl.Model, made: Identified, given: dict[str, Recording]) -> tuple[str, float]:
+    """Returns the tables of torque errors, and the largest difference to MuJoCo [N m]."""
     held = [given[name] for name in HELD]
     authors, gains = published(folder)
     consistent_model = model_of(folder)
     set_parameters(consistent_model, made.found["consistent parameters"])
-    texts = []
+    texts, difference = [], 0.0
     for some in (held, [given[POINTS]]):
         Y = np.concatenate([regressor(model, recording) for recording in some])
         measured = np.concatenate([recording.measured for recording in some])
@@ -206,26 +213,23 @@ def torques(folder: Path, model: fl.Model, made: Identified, given: dict[str, Re
         scaled = measured * gains / GAINS
         rows.append(row("published parameters and gains", shares(scaled - Y @ authors.vector(), scaled)))
         rows.append(row("noise: measured against filtered torques", shares(measured - smooth, measured)))
-        print(f"largest difference to MuJoCo: {np.abs(ours - theirs).max():.2g} N m")
+        difference = max(difference, float(np.abs(ours - theirs).max()))
         texts.append(markdown(["torque error [%]", *JOINT], rows))
-    return "\n\n".join(texts)
+    return "\n\n".join(texts), difference
 
 
 def predictions(folder: Path, made: Identified, given: dict[str, Recording]) -> str:
-    """Returns the table of errors of predicted velocities, as shares of the change of velocity."""
-    labels = ["nominal, friction fitted", "nominal, friction and rotors fitted", "consistent parameters"]
-    nothing = Parameters(made.found[labels[0]].body, *np.zeros((4, JOINTS)))
+    """Returns the table of errors of predicted velocities, as shares of the recorded change of velocity."""
     rows = []
-    for label, p in {"nominal": nothing} | {label: made.found[label] for label in labels}.items():
-        model = model_of(folder)
+    for label in ("nominal, friction fitted", "nominal, friction and rotors fitted", "consistent parameters"):
+        model, p = model_of(folder), made.found[label]
         set_parameters(model, p)
-        pairs = [predicted(model, p, given[name]) for name in HELD]
-        starts = [given[name].v[: len(pair[0][0]) * EVERY : EVERY] for name, pair in zip(HELD, pairs, strict=True)]
-        simulated, real = (np.concatenate([pair[k] for pair in pairs], axis=1) for k in range(2))
-        for k, horizon in enumerate(HORIZONS):
-            change = real[k] - np.concatenate(starts)
-            values = shares(simulated[k] - real[k], change)
-            rows.append(row(f"{label}: {1000 * horizon / RATE:.0f} ms", values))
+        for observed in (False, True):
+            pairs = [predicted(model, p, given[name], observed) for name in HELD]
+            error, change = (np.concatenate([pair[k] for pair in pairs], axis=1) for k in range(2))
+            for k, horizon in enumerate(HORIZONS):
+                name = f"{label}{', disturbance' if observed else ''}: {1000 * horizon / RATE:.0f} ms"
+                rows.append(row(name, shares(error[k], change[k])))
     return markdown(["velocity error [%]", *JOINT], rows)
 
 
@@ -241,20 +245,22 @@ def table(folder: Path, python: str | None) -> str:
         row("mass [kg]", p.body[:, 9]),
         *([label, *(f"{value:.2f}" for value in part)] for label, part in zip(JOINT_FIELDS, p[1:], strict=True)),
     ]
+    errors, difference = torques(folder, model, made, given)
     text = [
-        torques(folder, model, made, given),
+        errors,
         predictions(folder, made, given),
         markdown(["consistent parameters", *JOINT], rows),
     ]
     samples, total = sum(len(recording.q) for recording in fit), sum(made.seconds.values())
     seconds = ", ".join(f"{name} {value:.2f} s" for name, value in made.seconds.items())
     facts = [f"Identification from {samples:,} samples: {total:.1f} s ({seconds}). Rank of the equations: {made.rank}."]
+    facts.append(f"Largest difference of `inverse` to MuJoCo: {difference:.0e} N m.")
     if python:
         recording = given[HELD[0]]
         bodies = Parameters(p.body, *np.zeros((4, JOINTS)))
         ours = regressor(model, recording) @ bodies.vector()
         error = np.abs(ours - in_pinocchio(python, folder, p, recording)).max()
-        facts.append(f"Largest difference to the torques by Pinocchio's regressor, on one recording: {error:.1e} N m.")
+        facts.append(f"Largest difference to the torques by Pinocchio's regressor, on one recording: {error:.0e} N m.")
     return "\n\n".join([*text, " ".join(facts)])
 
 
