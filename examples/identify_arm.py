@@ -14,13 +14,13 @@ import featherlane as fl
 FIT = "ur-20_02_10-30sec_12harm", "ur-20_02_12-40sec_12harm"
 HELD = "ur-20_02_12-50sec_12harm"
 GAINS = np.array([11.976, 11.976, 9.839, 10.76, 10.76, 10.76])  # [N m/A]
-RATE, WIDTH = 100.0, 0.07  # samples per second; width of the smoothing [s]
+RATE, WIDTH = 100.0, 0.018  # samples per second; deviation of the smoothing [s]
 
 
 def smooth(rows):
     """Return the weighted means of neighbouring rows, by a symmetric bell that adds no delay."""
     time = np.arange(-4 * WIDTH, 4 * WIDTH, 1 / RATE)
-    bell = np.exp(-0.5 * (time / WIDTH * 4) ** 2)
+    bell = np.exp(-0.5 * (time / WIDTH) ** 2)
     return np.stack([np.convolve(x, bell / bell.sum(), "same") for x in rows.T], axis=1)
 
 
