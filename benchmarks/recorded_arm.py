@@ -39,6 +39,7 @@ URDF, DATA = Path("URe/urdf/ur10e.urdf"), Path("dataset_ur10e")
 FIT = "20_02_05-20sec_8harm", "20_02_10-30sec_12harm", "20_02_12-40sec_12harm"
 HELD = "20_02_12-50sec_12harm", "20_02_19_14harm50sec", "20_02_19_15harm50sec"
 POINTS = "20_01_17-ptp_10_points"  # point-to-point motions, the authors' validation
+MOVES = 0.02  # least speed of a joint that moves [rad/s]
 SUBSTEPS, HORIZONS = 10, (5, 10)  # steps per sample; samples that are predicted
 EVERY, PAST = 5, 5  # samples between the starts of predictions; samples before a start that give a disturbance
 
@@ -210,8 +211,13 @@ def torques(folder: Path, model: fl.Model, made: Identified, given: dict[str, Re
         rows.append(row("consistent parameters: Featherlane's `inverse`", shares(measured - ours, measured)))
         theirs = np.concatenate([in_mujoco(consistent_model, p, recording) for recording in some])
         rows.append(row("consistent parameters: MuJoCo's `mj_inverse`", shares(measured - theirs, measured)))
+        moves = np.abs(np.concatenate([recording.v for recording in some])) > MOVES
+        error = measured - Y @ p.vector()
+        rows.append(row("consistent parameters, while the joint moves", shares(error * moves, measured * moves)))
         scaled = measured * gains / GAINS
-        rows.append(row("published parameters and gains", shares(scaled - Y @ authors.vector(), scaled)))
+        error = scaled - Y @ authors.vector()
+        rows.append(row("published parameters and gains", shares(error, scaled)))
+        rows.append(row("published, while the joint moves", shares(error * moves, scaled * moves)))
         rows.append(row("noise: measured against filtered torques", shares(measured - smooth, measured)))
         difference = max(difference, float(np.abs(ours - theirs).max()))
         texts.append(markdown(["torque error [%]", *JOINT], rows))
