@@ -245,10 +245,12 @@ def table(folder: Path, python: str | None) -> str:
     fit = [given[name] for name in FIT]
     equations(model, [Recording(*(part[:10] for part in fit[0]))])  # kernels are compiled or loaded
     made = identify(model, fit)
-    p = made.found["consistent parameters"]
+    p, rotors = made.found["consistent parameters"], made.found["nominal, friction and rotors fitted"]
+    stands = 100.0 * (np.abs(given[POINTS].v) < MOVES).mean(axis=0)
     rows = [
         row("mass [kg], nominal", made.found["nominal, friction fitted"].body[:, 9]),
         row("mass [kg]", p.body[:, 9]),
+        ["rotor inertia [kg m2], nominal", *(f"{value:.2f}" for value in rotors.armature)],
         *([label, *(f"{value:.2f}" for value in part)] for label, part in zip(JOINT_FIELDS, p[1:], strict=True)),
     ]
     errors, difference = torques(folder, model, made, given)
@@ -261,6 +263,9 @@ def table(folder: Path, python: str | None) -> str:
     seconds = ", ".join(f"{name} {value:.2f} s" for name, value in made.seconds.items())
     facts = [f"Identification from {samples:,} samples: {total:.1f} s ({seconds}). Rank of the equations: {made.rank}."]
     facts.append(f"Largest difference of `inverse` to MuJoCo: {difference:.0e} N m.")
+    facts.append(
+        f"In the point-to-point motions the joints stand {', '.join(f'{x:.0f}' for x in stands)} % of the time."
+    )
     if python:
         recording = given[HELD[0]]
         bodies = Parameters(p.body, *np.zeros((4, JOINTS)))
