@@ -81,6 +81,7 @@ PAGES = {
     "real-impacts": ROOT / "docs" / "real-impacts.md",
     "real-impacts-gradients": ROOT / "docs" / "real-impacts.md",
     "real-impacts-causes": ROOT / "docs" / "real-impacts.md",
+    "real-arm": ROOT / "docs" / "real-arm.md",
     "terrain-scenes": ROOT / "docs" / "contact-on-terrain.md",
     "terrain-robots": ROOT / "docs" / "contact-on-terrain.md",
     "learning": ROOT / "docs" / "training.md",

@@ -44,7 +44,7 @@ ARGUMENTS = {
     "user_actuator": [],
     "vector_env": ["16", "20"],
 }
-ELSEWHERE = {"identify_toss", "ppo", "sim_to_real", "vision_reach"}  # have separate tests
+ELSEWHERE = {"identify_arm", "identify_toss", "ppo", "sim_to_real", "vision_reach"}  # have separate tests
 LONGER = {
     "balance_humanoid",
     "five_quadrupeds",

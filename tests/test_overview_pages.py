@@ -16,7 +16,8 @@ MOST_OF_AN_ANIMATION = 1_200_000
 BUTTONS = {"Save Canvas", "Reset View", "Reset Panel Layout", *(f"{sign}{axis}" for sign in "+-" for axis in "xyz")}
 # shared modules; scripts for contributors
 TOSSES = {"toss_recording", "toss_engines", "toss_gradients"}  # parts of tosses.py
-NO_TABLE = {"races", "report", "columns", "plots", "dart", "edit_loop", "compile_time"} | TOSSES
+ARM = {"arm_recording", "arm_pinocchio"}  # parts of recorded_arm.py
+NO_TABLE = {"races", "report", "columns", "plots", "dart", "edit_loop", "compile_time"} | TOSSES | ARM
 
 
 def scenes() -> set[str]:

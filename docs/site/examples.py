@@ -19,6 +19,7 @@ TITLES = {"ppo": "PPO", "rllib_halfcheetah": "RLlib half-cheetah", "sim_to_real"
 # pictures of other scripts: file name without suffix, and the command that draws it
 CONTROL = "balance_humanoid", "swing_up", "hop", "identify", "throw_cube", "five_quadrupeds"
 PICTURES = {name: (f"control_{name}", f"control.py {name}") for name in CONTROL} | {
+    "identify_arm": ("real_arm", ""),
     "identify_toss": ("real_impacts_toss", ""),
     "tree_factorization": ("sparsity", "chapters.py sparsity"),
     "vector_env": ("humanoid", "humanoid.py"),
