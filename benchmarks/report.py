@@ -40,6 +40,7 @@ PAGES = {
     "integrations-mujoco-rollout": ROOT / "docs" / "integrations" / "mujoco_rollout.md",
     "integrations-mujoco-batch": ROOT / "docs" / "integrations" / "mujoco_batch.md",
     "stages": ROOT / "docs" / "performance-goals.md",
+    "idle-lanes": ROOT / "docs" / "performance-goals.md",
     "startup": ROOT / "docs" / "speed.md",
     "accessors": ROOT / "docs" / "speed.md",
     "derivatives": ROOT / "docs" / "speed.md",

@@ -6,6 +6,7 @@ import pytest
 import featherlane as fl
 from featherlane.apps.measure.speed_comparison import Course, Lineup
 from featherlane.engine.lanes.processor import tile_width
+from featherlane.engine.simulation.step import forward
 from featherlane.tools.profile import stage_times as stage_times_module
 from featherlane.tools.profile.stage_times import STEPS, LeastTimes, stages_of_step, tiles
 
@@ -42,6 +43,18 @@ def test_the_stages_that_are_timed_make_the_batchs_step(case, dtype):
     for name in ("qpos", "qvel", "act", "qacc_warmstart"):
         rows = tile.workspace.arrays[name][: getattr(batch, name).shape[1]]
         np.testing.assert_array_equal(rows.T, getattr(batch, name)[tile.worlds])
+
+
+def test_tiles_are_of_worlds_with_similar_contacts():
+    """As in a batch that has stepped from the settled states, not the order in which it begins without contacts."""
+    lineup, slots = Lineup("quadruped_elliptic", Course(worlds=128, settle=0.5)), {"batch": 0, "by number": 0}
+    for k, tile in enumerate(tiles(lineup)):
+        by_number = tile._replace(worlds=np.arange(len(tile.worlds)) + k * len(tile.worlds))
+        for name, some in {"batch": tile, "by number": by_number}.items():
+            some.put(lineup)
+            some.workspace.bound(forward.step)()
+            slots[name] += int(some.workspace.arrays["ncon_slot"][0])
+    assert 0 < slots["batch"] < 0.7 * slots["by number"]
 
 
 def test_call_overhead_is_subtracted_from_stage_times(monkeypatch):

@@ -17,6 +17,7 @@ from featherlane.engine.lanes.record import python_record
 from featherlane.engine.model.integrator import SCHEMES
 from featherlane.engine.model.load import load
 from featherlane.engine.simulation.batch.batch import Batch
+from featherlane.engine.simulation.batch.order import LASTS
 from featherlane.engine.simulation.batch.plans import step_flags
 from featherlane.engine.simulation.step import forward
 from featherlane.engine.simulation.step.early_contacts import early_contacts, forces_need_contacts
@@ -79,8 +80,10 @@ def tiles(lineup: SettledStates) -> Iterator[Tile]:
     counter = Batch(lineup.model, course.worlds, nthread=1, dtype=course.dtype)
     lineup.put(counter)
     counter.forward()
-    for width, some in counter.runner.plans.parts(np.arange(course.worlds)):
-        part = counter.runner.plans.arrange(some, width, 0)
+    plans = counter.runner.plans
+    for width, some in plans.parts(np.arange(course.worlds)):
+        plans.arrange(some, width, LASTS)  # ends the order of `forward`, which began without contacts
+        part = plans.arrange(some, width, 0)
         workspace = Workspace(lineup.model, width, course.dtype)
         for name, value in step_flags(lineup.model, course.worlds).items():
             workspace.record.set_size(name, value)
