@@ -78,6 +78,23 @@ def test_a_huge_capsule_touches_a_small_box(width):
 
 
 # ---- against independent searches -------------------------------------------------------------------------------
+def test_a_box_with_its_deepest_corner_near_the_side_of_a_face_equals_mujoco(width, rng):
+    """Edges are tested only if that corner is closer to a side than it is deep."""
+    half, other, poses = np.array([0.4, 0.3, 0.05]), np.array([0.02, 0.04, 0.01]), []
+    for k in range(400):
+        depth, matrix = 10.0 ** rng.uniform(-9, -1.5), np.zeros(9)
+        turn = random_quat(rng, 1)[0] if k % 4 == 0 else np.array([1, *rng.normal(0, 0.3, 3)])
+        turn /= np.linalg.norm(turn)
+        mujoco.mju_quat2Mat(matrix, turn)
+        R, side = matrix.reshape(3, 3), k % 2
+        corner = R @ np.where(R[2] > 0, -other, other)
+        foot = rng.uniform(-0.2, 0.2, 3)
+        foot[side], foot[2] = half[side] + rng.uniform(-3, 3) * depth, half[2] - depth
+        poses.append((foot - corner, IDENTITY, turn))
+    found = equal_in(pair_model('type="box" size="0.4 0.3 0.05"', 'type="box" size="0.02 0.04 0.01"'), poses, width)
+    assert np.count_nonzero(found) > 200
+
+
 def corners(xpos, xmat, size):
     return xpos + CORNERS * size @ xmat.reshape(3, 3).T
 

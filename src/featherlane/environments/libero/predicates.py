@@ -107,14 +107,9 @@ def in_site(scene: Scene, body: int, site: int, size: np.ndarray) -> np.ndarray:
     return np.all((scene.xpos[:, body] > low) & (scene.xpos[:, body] < high), axis=1)
 
 
-def any_joint(scene: Scene, columns: np.ndarray, limit: Limit) -> np.ndarray:
-    """Returns where a joint of an object fulfills a condition, (n,) bool."""
-    return np.any(limit.holds(scene.qpos[:, columns]), axis=1)
-
-
-def all_joints(scene: Scene, columns: np.ndarray, limit: Limit) -> np.ndarray:
-    """Returns where all joints of an object fulfill a condition, (n,) bool."""
-    return np.all(limit.holds(scene.qpos[:, columns]), axis=1)
+def joints_hold(scene: Scene, combine: Callable[..., np.ndarray], columns: np.ndarray, limit: Limit) -> np.ndarray:
+    """Returns where joints of an object fulfill a condition, (n,) bool; `combine`: `np.any` or `np.all` of them."""
+    return combine(limit.holds(scene.qpos[:, columns]), axis=1)
 
 
 def lifted(scene: Scene, field: str, at: int) -> np.ndarray:
@@ -150,12 +145,12 @@ class Reader:
             return partial(lifted, field="site_xpos", at=self.site(name)[0])
         return partial(lifted, field="xpos", at=self.body(name))
 
-    def joints(self, name: str, condition: str, holds: Callable[..., np.ndarray]) -> Predicate:
+    def joints(self, condition: str, combine: Callable[..., np.ndarray], name: str) -> Predicate:
         """Returns a predicate of the joints of an object or of the part that carries a site.
 
         Args:
             condition: method of LIBERO's object with one joint position: is_open, is_close, turn_on, turn_off.
-            holds: `any_joint` or `all_joints`.
+            combine: `np.any` or `np.all`.
         """
         sites = self.env.object_sites_dict
         of = sites[name].parent_name if name in sites else name
@@ -163,7 +158,7 @@ class Reader:
         limit = limit_of(owner, condition, of)
         names = sites[name].joints if name in sites else owner.joints
         columns = np.array([self.model.get_joint_qpos_addr(joint) for joint in names], int)
-        return partial(holds, columns=columns, limit=limit)
+        return partial(joints_hold, combine=combine, columns=columns, limit=limit)
 
     def object(self, name: str) -> Any:
         found = self.env.get_object(name)
@@ -188,10 +183,10 @@ PREDICATES: dict[str, Callable[..., Predicate]] = {
     "on": Reader.on,
     "in": Reader.inside,
     "up": Reader.up,
-    "open": lambda reader, name: reader.joints(name, "is_open", any_joint),
-    "close": lambda reader, name: reader.joints(name, "is_close", all_joints),
-    "turnon": lambda reader, name: reader.joints(name, "turn_on", any_joint),
-    "turnoff": lambda reader, name: reader.joints(name, "turn_off", all_joints),
+    "open": lambda reader, name: reader.joints("is_open", np.any, name),
+    "close": lambda reader, name: reader.joints("is_close", np.all, name),
+    "turnon": lambda reader, name: reader.joints("turn_on", np.any, name),
+    "turnoff": lambda reader, name: reader.joints("turn_off", np.all, name),
 }
 
 

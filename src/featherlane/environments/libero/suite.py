@@ -30,6 +30,7 @@ ARRAY_PARTS = {
     ("numpy", "dtype"): np.dtype,
     ("_codecs", "encode"): lambda text, code: text.encode("latin1"),
 }
+UNREADABLE = ModelError, OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile, pickle.PickleError
 
 
 class TaskFiles(NamedTuple):
@@ -63,12 +64,8 @@ def suite_tasks(suite: str) -> list[TaskFiles]:
         library = required("libero.libero", USER)
         found = required("libero.libero.benchmark", USER).get_benchmark(suite)()
     goals, states = (_folder(library, key) for key in ("bddl_files", "init_states"))
-    return [
-        TaskFiles(
-            suite, task.name, task.language, goals / suite / task.bddl_file, states / suite / task.init_states_file
-        )
-        for task in found.tasks
-    ]
+    files = [(each, goals / suite / each.bddl_file, states / suite / each.init_states_file) for each in found.tasks]
+    return [TaskFiles(suite, each.name, each.language, goal, recorded) for each, goal, recorded in files]
 
 
 def _folder(library: Any, key: str) -> Path:
@@ -123,16 +120,7 @@ def recorded_states(path: str | Path) -> np.ndarray:
         raise ModelError(f"initial states: {path} not found, allowed is this file or {converted.name}")
     try:
         states = _array(found)
-    except (
-        ModelError,
-        OSError,
-        KeyError,
-        ValueError,
-        TypeError,
-        EOFError,
-        zipfile.BadZipFile,
-        pickle.PickleError,
-    ) as e:
+    except UNREADABLE as e:
         raise ModelError(f"initial states: {found}: {e}; allowed is an array of numbers (n, 1 + nq + nv)") from None
     if not isinstance(states, np.ndarray) or states.dtype.kind not in "fiu" or states.ndim != 2 or not len(states):
         raise ModelError(f"initial states: {found}: got {_kind(states)}, allowed are numbers (n, 1 + nq + nv)")

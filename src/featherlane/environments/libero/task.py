@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from featherlane.environments.libero.suite import live_environment, recorded_sta
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.robosuite import observations as seen_of
 from featherlane.environments.robosuite.images import image_forms
-from featherlane.environments.robosuite.observations import Observable, Seen, matrices, quaternions
+from featherlane.environments.robosuite.observations import Observable, Seen
 from featherlane.environments.robosuite.task import ControlledTask
 from featherlane.extension import private, required, whole_argument
 
@@ -239,32 +239,17 @@ def observables(env: Any, model: Any) -> dict[str, Observable]:
     Source: robosuite 1.4.0, class SingleArm; LIBERO, class BDDLBaseDomain.
     """
     robot = env.robots[0]
-    joints = [model.joint(name).id for name in robot.robot_model.joints]
-    fingers = [model.joint(name).id for name in robot.gripper.joints]
-    found: dict[str, Observable] = {
-        "robot0_joint_pos": partial(seen_of.field, "qpos", model.jnt_qposadr[joints]),
-        "robot0_joint_pos_cos": partial(seen_of.function_of, "robot0_joint_pos", np.cos),
-        "robot0_joint_pos_sin": partial(seen_of.function_of, "robot0_joint_pos", np.sin),
-        "robot0_joint_vel": partial(seen_of.field, "qvel", model.jnt_dofadr[joints]),
-        f"{EEF}_pos": partial(seen_of.field, "site_xpos", robot.eef_site_id),
-        f"{EEF}_quat": partial(seen_of.body_quat, model.body(robot.robot_model.eef_name).id),
-        "robot0_gripper_qpos": partial(seen_of.field, "qpos", model.jnt_qposadr[fingers]),
-        "robot0_gripper_qvel": partial(seen_of.field, "qvel", model.jnt_dofadr[fingers]),
-    }
+    own = robot.robot_model
+    arm = seen_of.Arm("", robot.eef_site_id, own.eef_name, robot.gripper.joints)
+    known = seen_of.proprioception(own.naming_prefix, own.joints, [arm], model)
+    found = {name: known[name] for name in known if not name.endswith(("joint_acc", "eef_quat_site"))}
     for item in env.objects:
         found |= seen_of.body(item.name, env.obj_body_id[item.name])
-        found[f"{item.name}_to_{EEF}_pos"] = partial(position_in_gripper, item.name)
-        found[f"{item.name}_to_{EEF}_quat"] = partial(orientation_in_gripper, item.name)
+        for name, function in (("pos", seen_of.position_in), ("quat", seen_of.orientation_in)):
+            found[f"{item.name}_to_{EEF}_{name}"] = partial(in_gripper, function, f"{item.name}_{name}")
     return found
 
 
-def position_in_gripper(name: str, worlds: Any, seen: Seen) -> np.ndarray:
-    """Returns the position of an object in the frame of the gripper, (n, 3) [m]."""
-    offset = seen[f"{name}_pos"] - seen[f"{EEF}_pos"]
-    return np.einsum("nji,nj->ni", matrices(seen[f"{EEF}_quat"]), offset)
-
-
-def orientation_in_gripper(name: str, worlds: Any, seen: Seen) -> np.ndarray:
-    """Returns the orientation of an object in the frame of the gripper, (n, 4)."""
-    R, S = matrices(seen[f"{EEF}_quat"]), matrices(seen[f"{name}_quat"])
-    return quaternions(np.einsum("nji,njk->nik", R, S))
+def in_gripper(function: Callable[..., np.ndarray], name: str, worlds: Any, seen: Seen) -> np.ndarray:
+    """Returns the position or orientation of an object in the frame of the gripper."""
+    return function(EEF, seen[name], seen)

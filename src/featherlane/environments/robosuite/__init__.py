@@ -3,148 +3,52 @@
     source.py         reads a live robosuite environment: model, controllers, observables, initial states
     observations.py   observables as functions over the batch
     rewards.py        what each task rewards and requires
-    contacts.py       a controller that records which groups of geoms are in contact
+    wipe.py           what Wipe observes, rewards and requires
+    contacts.py       which groups of geoms are in contact
     task.py           `RobosuiteTask`: actions, observations, rewards, resets
 
 robosuite is imported when a task is made; nothing of it is copied.
 Source: robosuite 1.5.2; each task's results match to rounding (tests/integrations/with_robosuite_tasks.py).
 """
 
+from __future__ import annotations
+
+from featherlane.environments.robosuite import rewards, wipe
+from featherlane.environments.robosuite.rewards import Goal
 from featherlane.environments.robosuite.task import RobosuiteTask, TwoArmTask
 
-
-class Lift(RobosuiteTask):
-    """Lifts a cube."""
-
-    name = "robosuite.Lift"
-
-
-class Door(RobosuiteTask):
-    """Opens a door."""
-
-    name = "robosuite.Door"
-
-
-class Stack(RobosuiteTask):
-    """Stacks a cube on another one."""
-
-    name = "robosuite.Stack"
-
-
-class NutAssembly(RobosuiteTask):
-    """Puts two nuts around their pegs."""
-
-    name = "robosuite.NutAssembly"
-
-
-class NutAssemblySingle(RobosuiteTask):
-    """Puts a nut, square or round, around its peg."""
-
-    name = "robosuite.NutAssemblySingle"
+# task: its base class, what it rewards, its description
+TABLE: dict[str, tuple[type[RobosuiteTask], type[Goal], str]] = {
+    "Lift": (RobosuiteTask, rewards.Lift, "Lifts a cube."),
+    "Door": (RobosuiteTask, rewards.Door, "Opens a door."),
+    "Stack": (RobosuiteTask, rewards.Stack, "Stacks a cube on another one."),
+    "NutAssembly": (RobosuiteTask, rewards.NutAssembly, "Puts two nuts around their pegs."),
+    "NutAssemblySingle": (RobosuiteTask, rewards.NutAssembly, "Puts a nut, square or round, around its peg."),
+    "NutAssemblySquare": (RobosuiteTask, rewards.NutAssembly, "Puts a square nut around its peg."),
+    "NutAssemblyRound": (RobosuiteTask, rewards.NutAssembly, "Puts a round nut around its peg."),
+    "PickPlace": (RobosuiteTask, rewards.PickPlace, "Puts four objects into their bins."),
+    "PickPlaceSingle": (RobosuiteTask, rewards.PickPlace, "Puts one of four objects into its bin."),
+    "PickPlaceMilk": (RobosuiteTask, rewards.PickPlace, "Puts a carton of milk into its bin."),
+    "PickPlaceBread": (RobosuiteTask, rewards.PickPlace, "Puts a loaf of bread into its bin."),
+    "PickPlaceCereal": (RobosuiteTask, rewards.PickPlace, "Puts a box of cereal into its bin."),
+    "PickPlaceCan": (RobosuiteTask, rewards.PickPlace, "Puts a can into its bin."),
+    "Wipe": (RobosuiteTask, wipe.Wipe, "Wipes markers of dirt off a table."),
+    "ToolHang": (RobosuiteTask, rewards.ToolHang, "Assembles a frame, and hangs a tool on it."),
+    "TwoArmLift": (TwoArmTask, rewards.TwoArmLift, "Lifts a pot with two arms."),
+    "TwoArmPegInHole": (TwoArmTask, rewards.TwoArmPegInHole, "Brings a peg into a hole with two arms."),
+    "TwoArmHandover": (TwoArmTask, rewards.TwoArmHandover, "Hands a hammer from one arm to the other."),
+    "TwoArmTransport": (
+        TwoArmTask,
+        rewards.TwoArmTransport,
+        "Exchanges a payload and trash between bins with two arms.",
+    ),
+}
 
 
-class NutAssemblySquare(RobosuiteTask):
-    """Puts a square nut around its peg."""
-
-    name = "robosuite.NutAssemblySquare"
-
-
-class NutAssemblyRound(RobosuiteTask):
-    """Puts a round nut around its peg."""
-
-    name = "robosuite.NutAssemblyRound"
+def task_class(name: str, base: type[RobosuiteTask], goal: type[Goal], text: str) -> type[RobosuiteTask]:
+    """Returns the class of a task."""
+    return type(name, (base,), {"name": f"robosuite.{name}", "goal": goal, "__doc__": text, "__module__": __name__})
 
 
-class PickPlace(RobosuiteTask):
-    """Puts four objects into their bins."""
-
-    name = "robosuite.PickPlace"
-
-
-class PickPlaceSingle(RobosuiteTask):
-    """Puts one of four objects into its bin."""
-
-    name = "robosuite.PickPlaceSingle"
-
-
-class PickPlaceMilk(RobosuiteTask):
-    """Puts a carton of milk into its bin."""
-
-    name = "robosuite.PickPlaceMilk"
-
-
-class PickPlaceBread(RobosuiteTask):
-    """Puts a loaf of bread into its bin."""
-
-    name = "robosuite.PickPlaceBread"
-
-
-class PickPlaceCereal(RobosuiteTask):
-    """Puts a box of cereal into its bin."""
-
-    name = "robosuite.PickPlaceCereal"
-
-
-class PickPlaceCan(RobosuiteTask):
-    """Puts a can into its bin."""
-
-    name = "robosuite.PickPlaceCan"
-
-
-class Wipe(RobosuiteTask):
-    """Wipes markers of dirt off a table."""
-
-    name = "robosuite.Wipe"
-
-
-class ToolHang(RobosuiteTask):
-    """Assembles a frame, and hangs a tool on it."""
-
-    name = "robosuite.ToolHang"
-
-
-class TwoArmLift(TwoArmTask):
-    """Lifts a pot with two arms."""
-
-    name = "robosuite.TwoArmLift"
-
-
-class TwoArmPegInHole(TwoArmTask):
-    """Brings a peg into a hole with two arms."""
-
-    name = "robosuite.TwoArmPegInHole"
-
-
-class TwoArmHandover(TwoArmTask):
-    """Hands a hammer from one arm to the other."""
-
-    name = "robosuite.TwoArmHandover"
-
-
-class TwoArmTransport(TwoArmTask):
-    """Exchanges a payload and trash between bins with two arms."""
-
-    name = "robosuite.TwoArmTransport"
-
-
-TASKS = (
-    Lift,
-    Door,
-    Stack,
-    NutAssembly,
-    NutAssemblySingle,
-    NutAssemblySquare,
-    NutAssemblyRound,
-    PickPlace,
-    PickPlaceSingle,
-    PickPlaceMilk,
-    PickPlaceBread,
-    PickPlaceCereal,
-    PickPlaceCan,
-    Wipe,
-    ToolHang,
-    TwoArmLift,
-    TwoArmPegInHole,
-    TwoArmHandover,
-    TwoArmTransport,
-)
+TASKS = tuple(task_class(name, *entry) for name, entry in TABLE.items())
+globals().update({task.__name__: task for task in TASKS})  # pickles name classes

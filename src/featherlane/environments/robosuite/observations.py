@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,16 @@ def difference(name: str, other: str, worlds: Any, seen: Seen) -> np.ndarray:
     return seen[name] - seen[other]
 
 
+def position_in(frame: str, pos: np.ndarray, seen: Seen) -> np.ndarray:
+    """Returns positions (n, 3) in the frame of an observed pose."""
+    return np.einsum("nji,nj->ni", matrices(seen[f"{frame}_quat"]), pos - seen[f"{frame}_pos"])
+
+
+def orientation_in(frame: str, quat: np.ndarray, seen: Seen) -> np.ndarray:
+    """Returns orientations (n, 4) in the frame of an observed pose."""
+    return quaternions(np.einsum("nji,njk->nik", matrices(seen[f"{frame}_quat"]), matrices(quat)))
+
+
 class Delayed:
     """The pose of an object, at the sample before, in the frame of a gripper.
 
@@ -72,13 +82,11 @@ class Delayed:
 
     def position(self, worlds: Any, seen: Seen) -> np.ndarray:
         """Returns the position, (n, 3); zeros at the first sample."""
-        R = matrices(seen[f"{self.eef}eef_quat"])
-        return self._known(np.einsum("nji,nj->ni", R, self.before[:, :3] - seen[f"{self.eef}eef_pos"]))
+        return self._known(position_in(f"{self.eef}eef", self.before[:, :3], seen))
 
     def orientation(self, worlds: Any, seen: Seen) -> np.ndarray:
         """Returns the orientation, (n, 4); zeros at the first sample."""
-        R, S = matrices(seen[f"{self.eef}eef_quat"]), matrices(self.before[:, 3:])
-        return self._known(quaternions(np.einsum("nji,njk->nik", R, S)))
+        return self._known(orientation_in(f"{self.eef}eef", self.before[:, 3:], seen))
 
     def _known(self, values: np.ndarray) -> np.ndarray:
         return np.where(np.isnan(self.before[:, :1]), 0.0, values)
@@ -117,24 +125,41 @@ def quaternions(matrix: np.ndarray) -> np.ndarray:
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
-def of_robot(robot: Any, model: Any) -> dict[str, Observable]:
-    """Returns the proprioception of a robot."""
-    prefix, made = robot.robot_model.naming_prefix, {}
-    joints = [model.joint(name).id for name in robot.robot_model.joints]
-    positions, dofs = model.jnt_qposadr[joints], model.jnt_dofadr[joints]
+class Arm(NamedTuple):
+    """An arm: the prefix of its observables, the site and the body of its gripper, and the joints of the fingers."""
+
+    prefix: str
+    site: int
+    body: str
+    fingers: list[str]
+
+
+def proprioception(prefix: str, joints: list[str], arms: list[Arm], model: Any) -> dict[str, Observable]:
+    """Returns the observables of the joints and grippers of a robot; `prefix`: of their names."""
+    ids, made = [model.joint(name).id for name in joints], {}
+    positions, dofs = model.jnt_qposadr[ids], model.jnt_dofadr[ids]
     made["joint_pos"] = partial(field, "qpos", positions)
     made["joint_pos_cos"] = partial(function_of, f"{prefix}joint_pos", np.cos)
     made["joint_pos_sin"] = partial(function_of, f"{prefix}joint_pos", np.sin)
     made["joint_vel"], made["joint_acc"] = partial(field, "qvel", dofs), partial(field, "qacc", dofs)
-    for arm in robot.arms:
-        part, site = f"{arm}_" * (len(robot.arms) > 1), robot.eef_site_id[arm]
+    for part, site, name, joints in arms:
+        fingers = [model.joint(joint).id for joint in joints]
         made[f"{part}eef_pos"] = partial(field, "site_xpos", site)
-        made[f"{part}eef_quat"] = partial(body_quat, model.body(robot.robot_model.eef_name[arm]).id)
+        made[f"{part}eef_quat"] = partial(body_quat, model.body(name).id)
         made[f"{part}eef_quat_site"] = partial(matrix_quat, "site_xmat", site)
-        fingers = [model.joint(name).id for name in robot.gripper[arm].joints]
         made[f"{part}gripper_qpos"] = partial(field, "qpos", model.jnt_qposadr[fingers])
         made[f"{part}gripper_qvel"] = partial(field, "qvel", model.jnt_dofadr[fingers])
     return {prefix + name: function for name, function in made.items()}
+
+
+def of_robot(robot: Any, model: Any) -> dict[str, Observable]:
+    """Returns the proprioception of a robot."""
+    own, several = robot.robot_model, len(robot.arms) > 1
+    arms = [
+        Arm(f"{arm}_" * several, robot.eef_site_id[arm], own.eef_name[arm], robot.gripper[arm].joints)
+        for arm in robot.arms
+    ]
+    return proprioception(own.naming_prefix, own.joints, arms, model)
 
 
 def body(name: str, at: int) -> dict[str, Observable]:
@@ -160,6 +185,17 @@ def arms(env: Any) -> list[tuple[str, str, int]]:
 def to_gripper(env: Any, target: str, form: str) -> dict[str, Observable]:
     """Returns the position of a target from each arm's gripper; `form` has the places {arm} and {robot}."""
     return {form.format(arm=arm, robot=k): partial(difference, target, f"{full}eef_pos") for arm, full, k in arms(env)}
+
+
+def of_two(env: Any, targets: dict[int, str], form: str) -> dict[str, Observable]:
+    """Returns the positions of targets, by number of the robot or arm, from its gripper."""
+    single, found = env.env_configuration == "single-robot", {}
+    for k, (arm, full, robot) in enumerate(arms(env)):
+        number = k if single else robot
+        if number in targets:
+            name = form.format(robot=number) if single else arm + form.format(robot=number)
+            found[name] = partial(difference, targets[number], f"{full}eef_pos")
+    return found
 
 
 def in_gripper(env: Any, name: str, pose: Mapping[str, Observable]) -> dict[str, Observable]:

@@ -1,7 +1,7 @@
 """What each task of robosuite observes of its objects, what it rewards, and when it succeeds, for all worlds at once.
 
-`GOALS` has a class for each task.  Its constructor reads ids and constants from the live environment; a call returns
-rewards before scaling (n,) and successes (n,) bool.
+Each task has a `Goal`, by the table of the package.  Its constructor reads ids and constants from the live
+environment; a call returns rewards before scaling (n,) and successes (n,) bool.
 Source: robosuite 1.5.2, environments/manipulation/*.py, `reward` and `_check_success`.
 """
 
@@ -193,19 +193,24 @@ class Placed(Goal):
     """Each object is brought to its place: the stages of NutAssembly and PickPlace.
 
     Attributes:
+        objects: name of the environment's list of objects.
         bodies: (k,) of the objects.
         pads: columns of the fingers of each gripper, of each object.
         one: whether only one object is used in an episode.
     """
 
-    bodies: np.ndarray
-    pads: list[list[list[int]]]
-    one: bool
+    objects: str
 
-    def observed(self, env: Any, objects: Sequence[Any]) -> dict[str, Observable]:
-        """Returns the observables of the objects."""
+    def read(self, env: Any, contacts: Contacts) -> None:
+        objects = getattr(env, self.objects)
+        self.one = env.single_object_mode > 0
+        self.scale = 1.0 if self.one else float(len(objects))
+        self.bodies = np.array([env.obj_body_id[each.name] for each in objects])
+        self.pads = [self.fingers(env, contacts, each.contact_geoms) for each in objects]
+
+    def observables(self, env: Any) -> dict[str, Observable]:
         found: dict[str, Observable] = {"nut_id": self.number, "obj_id": self.number}
-        for each, at in zip(objects, self.bodies, strict=True):
+        for each, at in zip(getattr(env, self.objects), self.bodies, strict=True):
             found |= seen_of.in_gripper(env, each.name, seen_of.body(each.name, int(at)))
         return found
 
@@ -252,16 +257,12 @@ class Placed(Goal):
 class NutAssembly(Placed):
     """Nuts are put around their pegs."""
 
+    objects = "nuts"
+
     def read(self, env: Any, contacts: Contacts) -> None:
-        self.one = env.single_object_mode > 0
-        self.scale = 1.0 if self.one else 2.0
-        self.bodies = np.array([env.obj_body_id[nut.name] for nut in env.nuts])
-        self.pads = [self.fingers(env, contacts, nut.contact_geoms) for nut in env.nuts]
+        super().read(env, contacts)
         self.handles, self.table = env.object_site_ids, env.table_body_id
         self.pegs, self.height = [env.peg1_body_id, env.peg2_body_id], float(env.table_offset[2])
-
-    def observables(self, env: Any) -> dict[str, Observable]:
-        return self.observed(env, env.nuts)
 
     def places(self, worlds: Any, pos: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         to_peg = worlds.xpos[:, self.pegs, :2] - pos[:, :, :2]
@@ -275,16 +276,12 @@ class NutAssembly(Placed):
 class PickPlace(Placed):
     """Objects are put into their bins."""
 
+    objects = "objects"
+
     def read(self, env: Any, contacts: Contacts) -> None:
-        self.one = env.single_object_mode > 0
-        self.scale = 1.0 if self.one else 4.0
-        self.bodies = np.array([env.obj_body_id[each.name] for each in env.objects])
-        self.pads = [self.fingers(env, contacts, each.contact_geoms) for each in env.objects]
+        super().read(env, contacts)
         self.size, self.corner = np.array(env.bin_size[:2]) / 2.0, np.array(env.bin2_pos)
         self.centre = np.array(env.target_bin_placements[:, :2])
-
-    def observables(self, env: Any) -> dict[str, Observable]:
-        return self.observed(env, env.objects)
 
     def places(self, worlds: Any, pos: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         above = pos[:, :, 2] - self.corner[2]
@@ -381,7 +378,7 @@ class TwoArmLift(Goal):
         found = seen_of.body("pot", self.pot)
         for k, handle in enumerate(self.handles):
             found[f"handle{k}_xpos"] = partial(seen_of.field, "site_xpos", handle)
-        return found | of_two(env, {k: f"handle{k}_xpos" for k in (0, 1)}, "gripper{robot}_to_handle{robot}")
+        return found | seen_of.of_two(env, {k: f"handle{k}_xpos" for k in (0, 1)}, "gripper{robot}_to_handle{robot}")
 
     def __call__(self, worlds: Any, touch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         sites, level = worlds.site_xpos, worlds.xmat.reshape(worlds.nworld, -1, 9)[:, self.pot, 8] >= np.cos(np.pi / 6)
@@ -414,13 +411,9 @@ class TwoArmPegInHole(Goal):
         """Returns the distances along and normal to the peg, (n,) [m], and the cosine of the angle to the hole."""
         axes = worlds.xmat.reshape(worlds.nworld, -1, 3, 3)
         v, hole = axes[:, self.peg, :, 2], axes[:, self.hole]
-        to_centre = 0.1 * hole[:, :, 0] - self.offset(worlds)
+        to_centre = 0.1 * hole[:, :, 0] + self.to_hole(worlds, {})
         along = np.einsum("ni,ni->n", to_centre, v)
         return along, np.linalg.norm(np.cross(v, to_centre), axis=1), np.abs(np.einsum("ni,ni->n", hole[:, :, 2], v))
-
-    def offset(self, worlds: Any) -> np.ndarray:
-        """Returns the position of the peg relative to the hole, (n, 3) [m]."""
-        return worlds.xpos[:, self.peg] - worlds.xpos[:, self.hole]
 
     def part(self, k: int, worlds: Any, seen: Seen) -> np.ndarray:
         """Returns the distance along or normal to the peg, or the cosine, (n, 1)."""
@@ -431,7 +424,7 @@ class TwoArmPegInHole(Goal):
         inside = (d < 0.06) & (t >= -0.12) & (t <= 0.14) & (cosine > 0.95)
         if not self.shaping:
             return self.scale * inside, inside
-        apart = np.linalg.norm(self.offset(worlds), axis=1)
+        apart = np.linalg.norm(self.to_hole(worlds, {}), axis=1)
         return inside + near(apart, 1.0) + near(d, 1.0) + near(np.abs(t), 1.0) + cosine, inside
 
 
@@ -449,7 +442,7 @@ class TwoArmHandover(Goal):
 
     def observables(self, env: Any) -> dict[str, Observable]:
         found = seen_of.body("hammer", self.hammer) | {"handle_xpos": partial(seen_of.field, "geom_xpos", self.handle)}
-        return found | of_two(env, {0: "handle_xpos", 1: "handle_xpos"}, "gripper{robot}_to_handle")
+        return found | seen_of.of_two(env, {0: "handle_xpos", 1: "handle_xpos"}, "gripper{robot}_to_handle")
 
     def __call__(self, worlds: Any, touch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         handle = worlds.geom_xpos[:, self.handle]
@@ -483,9 +476,9 @@ class TwoArmTransport(Goal):
         found |= {name: partial(seen_of.field, "geom_xpos", geom) for name, geom in self.bins.items()}
         found["payload_in_target_bin"] = partial(self.contact, self.in_target)
         found["trash_in_trash_bin"] = partial(self.contact, self.in_trash)
-        found |= of_two(env, {0: "payload_pos", 1: "payload_pos"}, "gripper{robot}_to_payload")
-        found |= of_two(env, {0: "lid_handle_pos"}, "gripper0_to_lid_handle")
-        return found | of_two(env, {1: "trash_pos"}, "gripper1_to_trash")
+        found |= seen_of.of_two(env, {0: "payload_pos", 1: "payload_pos"}, "gripper{robot}_to_payload")
+        found |= seen_of.of_two(env, {0: "lid_handle_pos"}, "gripper0_to_lid_handle")
+        return found | seen_of.of_two(env, {1: "trash_pos"}, "gripper1_to_trash")
 
     def contact(self, column: int, worlds: Any, seen: Seen) -> np.ndarray:
         """Returns whether two groups of geoms touch, (n, 1)."""
@@ -494,27 +487,3 @@ class TwoArmTransport(Goal):
     def __call__(self, worlds: Any, touch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         success = touch[:, self.in_target] & touch[:, self.in_trash]
         return 1.0 * success, success
-
-
-def of_two(env: Any, targets: dict[int, str], form: str) -> dict[str, Observable]:
-    """Returns the positions of targets, by number of the robot or arm, from its gripper."""
-    single, found = env.env_configuration == "single-robot", {}
-    for k, (arm, full, robot) in enumerate(seen_of.arms(env)):
-        number = k if single else robot
-        if number in targets:
-            name = form.format(robot=number) if single else arm + form.format(robot=number)
-            found[name] = partial(seen_of.difference, targets[number], f"{full}eef_pos")
-    return found
-
-
-GOALS: dict[str, type[Goal]] = {
-    goal.__name__: goal
-    for goal in (
-        Lift, Door, Stack, NutAssembly, PickPlace, ToolHang, TwoArmLift, TwoArmPegInHole, TwoArmHandover,
-        TwoArmTransport,
-    )
-}  # fmt: skip
-GOALS |= dict.fromkeys(("NutAssemblySingle", "NutAssemblySquare", "NutAssemblyRound"), NutAssembly)
-GOALS |= dict.fromkeys(
-    ("PickPlaceSingle", "PickPlaceMilk", "PickPlaceBread", "PickPlaceCereal", "PickPlaceCan"), PickPlace
-)

@@ -15,8 +15,7 @@ import numpy as np
 from featherlane import Batch, Model, controllers, load
 from featherlane.environments.robosuite.contacts import Contacts
 from featherlane.environments.robosuite.observations import Delayed, Observable, of_robot
-from featherlane.environments.robosuite.rewards import GOALS, Goal
-from featherlane.environments.robosuite.wipe import Wipe
+from featherlane.environments.robosuite.rewards import Goal
 from featherlane.errors import ModelError, near
 from featherlane.extension import private, required, unsupported
 
@@ -92,11 +91,12 @@ class Source:
     alternatives: dict[str, tuple[int, int]]
 
 
-def read(task: str, settings: Mapping[str, Any], pool: int) -> Source:
+def read(task: str, goal_type: type[Goal], settings: Mapping[str, Any], pool: int) -> Source:
     """Makes an environment, and reads what a batch needs of it.
 
     Args:
         task: name of the environment in robosuite.
+        goal_type: what it rewards.
         settings: keyword arguments of the environment.
         pool: initial states to sample.
 
@@ -106,7 +106,7 @@ def read(task: str, settings: Mapping[str, Any], pool: int) -> Source:
     """
     env = opened(task, settings)
     contacts = Contacts()
-    goal = (GOALS | {"Wipe": Wipe})[task](env, contacts)
+    goal = goal_type(env, contacts)
     starts = sampled(env, contacts, pool)
     model = load(mujoco_model(env))
     contacts.prepare(model)
@@ -194,12 +194,13 @@ def parts_of(robot: Any) -> dict[str, PartMaker]:
         for option in ("interpolator", "interpolator_pos", "interpolator_ori"):
             if getattr(part, option, None) is not None:
                 raise ModelError(f"{robot.name}: the part {name!r} has an {option}, allowed is 'interpolation': null")
-        found[name] = ARMS[part.name](part, actuators)
+        found[name] = arm_part(part, actuators)
     return found
 
 
-def actions_of(part: Any, **settings: Any) -> controllers.Actions:
+def actions_of(part: Any) -> controllers.Actions:
     """Returns how a part reads actions."""
+    settings: dict[str, Any] = {"single_precision_rotations": True}
     for name in ("impedance_mode", "input_type"):
         if hasattr(part, name):
             settings[name] = getattr(part, name)
@@ -210,48 +211,41 @@ def actions_of(part: Any, **settings: Any) -> controllers.Actions:
     return controllers.Actions(input_min=part.input_min, input_max=part.input_max, **outputs, **settings)
 
 
-def operational_space(part: Any, actuators: list[str]) -> PartMaker:
-    """Returns the maker of an arm with the controllers OSC_POSE and OSC_POSITION.
+def operational_space(part: Any) -> dict[str, Any]:
+    """Returns the settings of OSC_POSE and OSC_POSITION.
 
     Raises:
         ModelError: limits of positions or orientations, which robosuite does not implement.
     """
     if part.position_limits is not None or np.any(part.orientation_limits):
         raise ModelError("controller_configs: got position_limits or orientation_limits, allowed is null")
-    base = f"{part.naming_prefix}{part.part_name}_center" if part.input_ref_frame == "base" else None
-    make = partial(
-        controllers.OperationalSpace, site=part.ref_name, actuators=actuators, base=base,
-        orientation=True if part.use_ori else "held", decoupled=bool(part.uncoupling),
-        actions=actions_of(part, single_precision_rotations=True),
-    )  # fmt: skip
-    return PartMaker(make, {"stiffness": np.array(part.kp), "damping": np.array(part.kd)})
+    return {
+        "site": part.ref_name, "orientation": True if part.use_ori else "held", "decoupled": bool(part.uncoupling),
+        "base": f"{part.naming_prefix}{part.part_name}_center" if part.input_ref_frame == "base" else None,
+    }  # fmt: skip
 
 
-def joint_position(part: Any, actuators: list[str]) -> PartMaker:
-    """Returns the maker of an arm with the controller JOINT_POSITION."""
-    limits = None if part.position_limits is None else tuple(part.position_limits)
-    make = partial(
-        controllers.JointPosition, actuators=actuators, actions=actions_of(part),
-        compensated=bool(part.use_torque_compensation), position_limits=limits,
-    )  # fmt: skip
-    return PartMaker(make, {"stiffness": np.array(part.kp), "damping": np.array(part.kd)})
+def of_joints(name: str, part: Any) -> dict[str, Any]:
+    """Returns the settings of JOINT_POSITION and JOINT_TORQUE; `name`: of their limits."""
+    ends = getattr(part, name)
+    return {"compensated": bool(part.use_torque_compensation), name: None if ends is None else tuple(ends)}
 
 
-def joint_torque(part: Any, actuators: list[str]) -> PartMaker:
-    """Returns the maker of an arm with the controller JOINT_TORQUE."""
-    make = partial(
-        controllers.JointTorque, actuators=actuators, actions=actions_of(part),
-        compensated=bool(part.use_torque_compensation), torque_limits=tuple(part.torque_limits),
-    )  # fmt: skip
-    return PartMaker(make, {})
-
-
-ARMS: dict[str, Callable[[Any, list[str]], PartMaker]] = {
-    "OSC_POSE": operational_space,
-    "OSC_POSITION": operational_space,
-    "JOINT_POSITION": joint_position,
-    "JOINT_TORQUE": joint_torque,
+# the controllers of arms: their class, and a function of robosuite's part that returns its settings
+ARMS: dict[str, tuple[Any, Callable[[Any], dict[str, Any]]]] = {
+    "OSC_POSE": (controllers.OperationalSpace, operational_space),
+    "OSC_POSITION": (controllers.OperationalSpace, operational_space),
+    "JOINT_POSITION": (controllers.JointPosition, partial(of_joints, "position_limits")),
+    "JOINT_TORQUE": (controllers.JointTorque, partial(of_joints, "torque_limits")),
 }
+
+
+def arm_part(part: Any, actuators: list[str]) -> PartMaker:
+    """Returns the maker of an arm."""
+    kind, settings = ARMS[part.name]
+    gains = {"stiffness": "kp", "damping": "kd"} if hasattr(part, "kp") else {}
+    make = partial(kind, actuators=actuators, actions=actions_of(part), **settings(part))
+    return PartMaker(make, {name: np.array(getattr(part, given)) for name, given in gains.items()})
 
 
 def gripper_part(gripper: Any, part: Any) -> PartMaker:

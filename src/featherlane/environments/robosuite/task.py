@@ -11,6 +11,7 @@ import numpy as np
 from featherlane import Batch, Camera, controllers
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.robosuite.images import VISUAL, image_forms
+from featherlane.environments.robosuite.rewards import Goal
 from featherlane.environments.robosuite.source import STATE, Source, read
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
@@ -77,6 +78,7 @@ class RobosuiteTask(ControlledTask):
     options: Mapping[str, Any] = field(default_factory=dict)
 
     name: ClassVar[str]
+    goal: ClassVar[type[Goal]]
     reward_threshold: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
@@ -89,7 +91,7 @@ class RobosuiteTask(ControlledTask):
             settings["gripper_types"] = self.gripper_types
         if self.reward_shaping is not None:
             settings["reward_shaping"] = self.reward_shaping
-        self.source: Source = read(self.name.removeprefix("robosuite."), settings, self.pool)
+        self.source: Source = read(self.name.removeprefix("robosuite."), self.goal, settings, self.pool)
         self.model, self.frame_skip, self.max_episode_steps = self.source.model, self.source.frame_skip, self.horizon
         self.fields = (*FIELDS, *self.source.goal.fields)
         names = [self.camera_names] if isinstance(self.camera_names, str) else list(self.camera_names)

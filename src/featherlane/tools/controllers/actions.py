@@ -185,6 +185,19 @@ class Part(Controller):
     def _set_goal(self, values: np.ndarray, desired: bool) -> None:
         """Sets the goals by values (nworld, columns); `desired`: they are changes of the last goals."""
 
+    def _move(self, goal: str, values: np.ndarray, desired: bool) -> None:
+        """Sets a goal, or its `change`, which the kernel adds to the state in worlds whose `update` is 1."""
+        update = self.rows["update"]
+        if self._is_absolute:
+            setattr(self, goal, self._limited(values))
+            update[:, 0] = 0.0
+        elif desired:
+            waiting, last = update[:, :1] > 0.0, self.rows[goal]  # no step has completed their goal
+            setattr(self, goal, np.where(waiting, last, self._limited(last + values)))
+            self.change = np.where(waiting, self.change + values, self.change)
+        else:
+            self.change, self.update = values, 1.0
+
     def reset(self, ids: ArrayLike | None = None) -> None:
         """Clears what the controller remembers of worlds, after their reset; their goal is the state of the next step.
 

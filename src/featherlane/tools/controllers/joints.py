@@ -120,14 +120,7 @@ class JointPosition(Part):
         self.stiffness, self.damping = STIFFNESS, 2.0 * np.sqrt(STIFFNESS)
 
     def _set_goal(self, values: np.ndarray, desired: bool) -> None:
-        if self._is_absolute:
-            self.goal, self.update = self._limited(values), 0.0
-        elif desired:
-            waiting = self.update > 0.0  # no step has completed their goal
-            self.goal = np.where(waiting, self.goal, self._limited(self.goal + values))
-            self.change = np.where(waiting, self.change + values, self.change)
-        else:
-            self.change, self.update = values, 1.0
+        self._move("goal", values, desired)
 
     def _reset(self, ids: np.ndarray) -> None:
         self.rows["change"][ids], self.rows["update"][ids] = 0.0, 1.0

@@ -347,24 +347,20 @@ class OperationalSpace(Part):
             single = self.actions.single_precision_rotations and not self._is_absolute
             turn = rotation_matrices(values[:, 3:], single)
         rotates, update = "turn" in self.rows, self.rows["update"]
+        self._move("target_pos", x, desired)
         if self._is_absolute:
-            self.target_pos, update[:, 0] = self._limited(x), 0.0
             if self._turns:
                 self.target_mat, update[:, 1] = _flat(turn), 0.0
             elif rotates and not desired:
                 self.turn, update[:, 1] = _flat(turn), 1.0
         elif desired:
-            waiting = update[:, :1] > 0.0  # no step has completed their goal
-            self.target_pos = np.where(waiting, self.target_pos, self._limited(self.target_pos + x))
-            self.change = np.where(waiting, self.change + x, self.change)
+            waiting = update[:, :1] > 0.0
             for name in ("target_mat", "turn") if rotates else ():
                 last = self.rows[name]
                 chosen = waiting if name == "turn" else ~waiting
                 setattr(self, name, np.where(chosen, _flat(turn @ last.reshape(-1, 3, 3)), last))
-        else:
-            self.change, self.update = x, 1.0
-            if rotates:
-                self.turn = _flat(turn)
+        elif rotates:
+            self.turn = _flat(turn)
 
     def _reset(self, ids: np.ndarray) -> None:
         for name, value in {"change": 0.0, "update": 1.0, "restart": 1.0, "turn": _flat(np.eye(3))}.items():

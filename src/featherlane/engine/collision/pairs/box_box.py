@@ -25,6 +25,7 @@ PREFERENCE = 1e-6  # relative advantage in separation that two edges need over a
 SAME = 0.99  # cosine above which the axis of two edges is as good as a face's normal
 BETTER = 0.05  # advantage that they need then, relative to the face's depth
 NEVER = -1e30  # m separation along an invalid axis
+LEAST = 1e-8  # overlap, relative to the sum of half sizes: PREFERENCE of it is above the rounding of separations
 SEPARATED, FACES1, FACES2, EDGES = -1, 0, 3, 6  # codes of axes; EDGES + 3 i + j is the axis of edges i and j
 
 # box.axis has rows of eight lanes: rows 0 to 2 are the columns of R, one column per lane, then zeros.
@@ -118,16 +119,53 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
 
 
 @kernel
+def is_deep_inside(R, o, size, other_size, a, depth):
+    """Returns whether the deepest corner of a box is below the other's face, away from its sides by its depth or more.
+
+    Then no axis has less overlap than the face's normal n, so that the edges need no test: the face's box contains a
+    right cylinder of radius r and height h >= r >= depth, whose axis is the normal through the corner.  Along a unit
+    vector u, with the angle t to n, the overlap is at least depth cos t + r sin t >= depth; from the other side of the
+    face's box, it is at least (h - depth) cos t + r sin t.
+
+    Args:
+        R, o: axes and centre of the box with the corner, in the frame of the box with the face.
+        size, other_size: half sides of the box with the face, and of the other one.
+        a: axis of the face.
+        depth: overlap along n, positive [m].
+    """
+    up = 1.0 if o[a] >= 0.0 else -1.0
+    row = R.rows[a]
+    to_corner = (
+        -up * (other_size[0] if row[0] >= 0.0 else -other_size[0]),
+        -up * (other_size[1] if row[1] >= 0.0 else -other_size[1]),
+        -up * (other_size[2] if row[2] >= 0.0 else -other_size[2]),
+    )
+    inside = depth <= size[a]
+    for k in (1, 2):
+        side = (a + k) % 3  # an axis along the face
+        inside = inside & (fabs(o[side] + dot3(R.rows[side], to_corner)) + depth <= size[side])
+    return inside
+
+
+@kernel
 def separating_axis(d1, R, p, q, size1, size2, slack):
     """Returns (code, n) of the axis of least overlap, n being the unit vector of an edge axis, else undefined.
 
     The code is SEPARATED if the boxes are apart.  An edge axis that is close to the best face's normal, and hardly
     better, is rejected, because the face yields more points.
     """
-    store_axes(d1, R)  # box.axis, for best_edges
     face, depth = best_face(R, p, q, size1, size2, slack)
     if face == SEPARATED:
         return face, unit_vector(0)  # no edge axis: any vector
+    # a box on a table; this saves a quarter of the time of the pair
+    if -depth >= LEAST * (size1[0] + size1[1] + size1[2] + size2[0] + size2[1] + size2[2]):
+        if face < FACES2:
+            deep = is_deep_inside(R, p, size1, size2, face, -depth)
+        else:
+            deep = is_deep_inside(R.T, q, size2, size1, face - FACES2, -depth)
+        if deep:
+            return face, unit_vector(0)
+    store_axes(d1, R)  # box.axis, for best_edges
     code, best, n = best_edges(d1, R, p, size1, size2, slack, face, depth)
     if code >= EDGES:
         # between the edge axis and the best face's normal: axis `face` of box 1, or axis face - FACES2 of box 2
