@@ -28,11 +28,18 @@ from featherlane.engine.collision.broad.box_tree import (
     crowd_pairs,
     load_awake,
     load_boxes,
+    load_travel,
     pair_key,
     pair_of,
     unite_pairs,
 )
-from featherlane.engine.collision.broad.neighbours import is_list_valid, never_meet, prepare_list, restore_reach
+from featherlane.engine.collision.broad.neighbours import (
+    is_list_valid,
+    never_meet,
+    prepare_list,
+    restore_reach,
+    store_crowd_travel,
+)
 from featherlane.engine.collision.mixing import (
     NEAR,
     both_present,
@@ -264,11 +271,16 @@ def near_pairs(m, d):
             candidate = d.near.cand_near[i]
             add_key(d, pair_key(m, m.cand_pair[candidate], m.cand_geom1[candidate], m.cand_geom2[candidate]))
         store_crowd_boxes(m, d)
+        keeps = 0
+        if width(d) == 1 and d.keeps_list and not sleeping(m):
+            keeps = 1
+            store_crowd_travel(m, d)
+            load_travel(m, d, lane=0)  # writes crowd.pad, for a new list
         # a world without awake geoms has no pairs; load_awake returns the number of awake geoms
         for lane in range(width(d)):
             if has(d.near.detects[0] > 0.0, lane) and (not sleeping(m) or load_awake(m, d, lane) > 0):
                 load_boxes(m, d, lane)
-                crowd_pairs(m, d)
+                crowd_pairs(m, d, keeps)
         unite_pairs(m, d)  # sorts near.key, removes duplicates
         count = d.near.count[0]
     return count

@@ -34,7 +34,7 @@ def within_tree(m, d, k):
 
 @kernel
 def clear_couplings(m, d):
-    """Sets hessian.coupling_K of couplings between two trees to zero, except those that panels add, or that are kept."""
+    """Sets hessian.coupling_K of couplings between two trees to zero, except those that panels add or that are kept."""
     for k in range(d.hessian.ncoupling[0]):
         tip, other = coupling_tips(d, k)
         added_by_panels = d.hessian.pattern[0] == ORDERED and couples_free_bodies(m, d, k)

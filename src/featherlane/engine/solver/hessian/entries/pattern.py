@@ -54,7 +54,7 @@ def is_above(m, i, j):
     return i == j
 
 
-# ---- groups of blocks: changes.py --------------------------------------------------------------------------------------
+# ---- groups of blocks: changes.py ------------------------------------------------------------------------------------
 @kernel
 def find_groups(m, d):
     """Computes hessian.group from block rows: the group of a block is that of its parent in the elimination tree."""
