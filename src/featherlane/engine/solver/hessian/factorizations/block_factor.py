@@ -264,7 +264,7 @@ def factor_blocks(m, d):
     """Computes H = L^T D L in place, hessian.dinv = 1 / D, and search <- L^-T search.
 
     Blocks that the assembly has not computed keep their factor (entries/changes.py).
-    Reads:  hessian.H (nH,) [kg, kg m, kg m^2], stored by blocks, its pattern; hessian.partial, changed; primal.live.
+    Reads:  hessian.H (nH,) [kg, kg m, kg m^2], stored by blocks, its pattern; hessian.*; primal.live.
     Writes: hessian.*, hessian.dinv (nv,), hessian.assembled, primal.search (nv,).
     Cost:   sum over blocks b of s_b n_b^2 / 2, with n_b the length of the row of b.
     """
