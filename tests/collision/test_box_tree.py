@@ -158,3 +158,49 @@ def test_a_thousand_bodies_touch_as_in_mujoco():
     assert oracle.ncon > 300
     assert np.array_equal(data.contact.geom, oracle.contact.geom)
     assert np.allclose(data.contact.dist, oracle.contact.dist, atol=1e-12)
+
+
+def listing_and_plain(model):
+    """Returns a world that keeps a list of the tree's pairs, and one that does not."""
+    listing, plain = fl.Data(model), fl.Data(model)
+    plain.workspace.record.set_size("keeps_list", 0)
+    return listing, plain
+
+
+def test_a_heap_moves_identically_with_and_without_a_list_of_the_pairs_of_its_tree(monkeypatch, rng):
+    monkeypatch.setattr(broad_phase, "CROWD_PAIRS", 0)
+    model = fl.load(heap(np.random.default_rng(4), 25, EXTRAS["pairs"]))
+    listing, plain = listing_and_plain(model)
+    nlist, box = (listing.workspace.arrays[name] for name in ("crowd.nlist", "crowd.listed_box"))
+    made, contacts = 0, 0
+    for k in range(200):
+        before = box.copy()
+        for data in (listing, plain):
+            data.step()
+        made += not np.array_equal(before, box)
+        contacts += listing.ncon
+        assert nlist[0] > 1
+        assert np.array_equal(listing.contact.geom, plain.contact.geom)
+        for name in ("qpos", "qvel", "qacc"):
+            assert np.array_equal(getattr(listing, name), getattr(plain, name))
+        if k in (60, 120):  # geoms jump, and grow
+            listing.qpos = plain.qpos = listing.qpos + rng.normal(scale=0.05, size=model.nq)
+            model.geom_margin[k // 3] += 0.05
+    assert contacts > 1000
+    assert 3 <= made < 150
+    assert plain.workspace.arrays["crowd.nlist"][0] == 0
+
+
+@pytest.mark.parametrize("room", [3, 40])
+def test_pairs_that_do_not_fit_are_the_same_with_and_without_a_list(room, monkeypatch):
+    monkeypatch.setattr(broad_phase, "CROWD_PAIRS", 0)
+    model = fl.load(heap(np.random.default_rng(4), 25))
+    listing, plain = listing_and_plain(model)
+    for data in (listing, plain):
+        data.mute()
+        data.workspace.record.set_size("nnear", room)
+    for _ in range(10):
+        for data in (listing, plain):
+            data.step()
+        assert np.array_equal(listing.qacc, plain.qacc)
+    assert listing.workspace.arrays["crowd.nlist"][0] == -1

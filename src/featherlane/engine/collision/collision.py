@@ -31,7 +31,12 @@ from featherlane.engine.collision.broad.box_tree import (
     pair_of,
     unite_pairs,
 )
-from featherlane.engine.collision.broad.neighbours import is_list_valid, never_meet, prepare_list
+from featherlane.engine.collision.broad.neighbours import (
+    is_list_valid,
+    never_meet,
+    prepare_list,
+    store_crowd_travel,
+)
 from featherlane.engine.collision.mixing import (
     NEAR,
     both_present,
@@ -258,12 +263,18 @@ def near_pairs(m, d):
             add_key(d, pair_key(m, m.cand_pair[candidate], m.cand_geom1[candidate], m.cand_geom2[candidate]))
         for i in range(m.ncrowd):
             d.crowd.box[i] = detection_box(m, d, m.crowd_geom[i], margin=0.0)
+        keeps = 0
+        if width(d) == 1 and d.keeps_list and not sleeping(m):
+            keeps = 1
+            store_crowd_travel(m, d)
+            for i in range(m.ncrowd):
+                d.crowd.pad[i] = read_lane(d.neighbours.travel, m.crowd_geom[i], 0)  # for a new list
         # a world without awake geoms has no pairs; load_awake returns the number of awake geoms
         for lane in range(width(d)):
             if has(d.near.detects[0] > 0.0, lane) and (not sleeping(m) or load_awake(m, d, lane) > 0):
                 for i in range(m.ncrowd):
                     d.crowd.leaf_box[i] = read_lane(d.crowd.box, i, lane)
-                crowd_pairs(m, d)
+                crowd_pairs(m, d, keeps)
         unite_pairs(m, d)  # sorts near.key, removes duplicates
         count = d.near.count[0]
     return count

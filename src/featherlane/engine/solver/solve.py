@@ -137,3 +137,4 @@ def solve(m, d):
             warnings_before = d.warning[NOT_CONVERGED]
             run_solver(m, d)
             reset_worlds_without_rows(m, d, warnings_before)
+            d.hessian.assembled[0] = 0.0  # the factor is not kept for an assembly of the next step

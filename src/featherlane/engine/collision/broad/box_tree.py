@@ -10,6 +10,10 @@ find     traverse pairs of nodes with overlapping boxes, from the root paired wi
 If few geoms can move (a robot on rough ground), the tree holds the others alone.  It is kept for the next steps and
 worlds as long as their boxes are the same, and each movable geom searches it.  The pairs are the same.
 
+A world that is alone in its tile and continues its trajectory keeps a list of the pairs of enlarged boxes,
+crowd.listed_box, and tests only these pairs as long as each geom's box is within its enlarged one.  The pairs are the
+same again, because they are sorted.  crowd.pad is the enlargement of a box on each side.
+
 The cost is O(n log n) plus the pairs, for geoms of any sizes.  The pairs of all worlds are merged and sorted
 by a key that gives them MuJoCo's order:
 
@@ -18,6 +22,8 @@ by a key that gives them MuJoCo's order:
 
 m1 and d1 are the model and the data of one world.  crowd_geom[i] is the geom with index i in the crowd, which has
 ncrowd geoms.
+An entry of crowd.listed is a pair of such indices, i << INDEX_BITS | j; crowd.nlist is 1 + their number, 0 without a
+list, and -1 if the pairs did not fit.
 The boxes of the current world are crowd.leaf_box[i], i the index in the crowd.  crowd.leaf_awake[i] is 1
 for a geom that is awake (`load_awake`), or, without sleep, that can move (`mark_movable`).
 Leaf i of `leaves`, a power of two, is node leaves + i.  A leaf is a position on the curve.  Its key is
@@ -231,11 +237,22 @@ def add_pair(m, d, i, j):
 
 
 @kernel
-def find_pairs(m1, d1, leaves, depth):
+def list_leaf_pair(d, i, j):
+    """Appends the geoms of leaves i and j to crowd.listed; crowd.nlist becomes -1 if they do not fit."""
+    n = d.crowd.nlist[0]
+    if n > d.nnear:
+        d.crowd.nlist[0] = -1
+    elif n > 0:
+        d.crowd.listed[n - 1] = (index_of_leaf(d, i) << INDEX_BITS) | index_of_leaf(d, j)
+        d.crowd.nlist[0] = n + 1
+
+
+@kernel
+def find_pairs(m1, d1, leaves, depth, listing):
     """Records all pairs of leaves with overlapping boxes, by descending from the root paired with itself.
 
     Both nodes of a pair have the same height above the leaves, and a pair is replaced by the pairs of its children.
-    depth: height of the root.
+    depth: height of the root.   listing: 1 appends the pairs to crowd.listed, 0 records those that pass the filters.
     Scratch: crowd.node_stack.
     """
     # an entry of the stack has three values: both nodes, and their height above the leaves.   top: number of entries
@@ -252,7 +269,50 @@ def find_pairs(m1, d1, leaves, depth):
             if a != b:  # for a = b, this is the pair (2 a, 2 b + 1) again
                 top = push_node_pair(d1, top, 2 * a + 1, 2 * b, height - 1)
         elif a != b:
-            add_leaf_pair(m1, d1, a - leaves, b - leaves)
+            if listing:
+                list_leaf_pair(d1, a - leaves, b - leaves)
+            else:
+                add_leaf_pair(m1, d1, a - leaves, b - leaves)
+
+
+@kernel
+def is_crowd_list_valid(m1, d1):
+    """Returns whether a list exists, and each geom's box is within its enlarged box."""
+    valid = d1.crowd.nlist[0] > 0
+    for i in range(m1.ncrowd):
+        box, wide = d1.crowd.leaf_box[i], d1.crowd.listed_box[i]
+        for k in unrolled(range(3)):
+            valid = valid & (box[k] >= wide[k]) & (box[3 + k] <= wide[3 + k])
+    return valid
+
+
+@kernel
+def list_pairs(m1, d1, leaves, depth):
+    """Lists the pairs of geoms whose boxes, enlarged by crowd.pad, overlap.
+
+    Writes: crowd.listed, crowd.nlist, crowd.listed_box.
+    """
+    for i in range(m1.ncrowd):
+        box, pad = d1.crowd.leaf_box[i], d1.crowd.pad[i]
+        d1.crowd.listed_box[i] = join(box.low - Vec3(pad, pad, pad), box.high + Vec3(pad, pad, pad))
+    order_leaves(m1, d1, d1.crowd.listed_box)
+    build_tree(m1, d1, d1.crowd.listed_box, leaves, fixed=0)
+    d1.crowd.nlist[0] = 1
+    find_pairs(m1, d1, leaves, depth, listing=1)
+
+
+@kernel
+def find_listed_pairs(m1, d1):
+    """Records the listed pairs whose boxes overlap now; returns 0, and records none, if near.key cannot hold them."""
+    before, overflow = d1.near.count[0], d1.con_overflow[0]
+    for p in range(d1.crowd.nlist[0] - 1):
+        i, j = d1.crowd.listed[p] >> INDEX_BITS, d1.crowd.listed[p] & ((1 << INDEX_BITS) - 1)
+        if boxes_overlap(d1.crowd.leaf_box[i], d1.crowd.leaf_box[j]):
+            add_pair(m1, d1, i, j)
+    fit = d1.con_overflow[0] == overflow
+    if not fit:
+        d1.near.count[0], d1.con_overflow[0] = before, overflow
+    return fit
 
 
 @kernel
@@ -335,11 +395,12 @@ def find_pairs_of_movable(m1, d1, leaves):
 
 
 @stage
-def crowd_pairs(m1, d1):
+def crowd_pairs(m1, d1, keeps):
     """Appends the keys of the crowd's pairs that are near in one world.
 
     With sleep enabled, at least one geom of each pair must be awake.
-    Reads:  crowd.leaf_box (ncrowd, 6), crowd.leaf_awake.
+    keeps: 1 uses and keeps the list of pairs (`list_pairs`), which needs crowd.pad.
+    Reads:  crowd.leaf_box (ncrowd, 6), crowd.leaf_awake, crowd.pad.
     Writes: near.*, con_overflow; crowd.*.
     Cost:   O(n log n + pairs); with few movable geoms O(n), mostly the comparison of n boxes with those of the tree.
     """
@@ -355,13 +416,21 @@ def crowd_pairs(m1, d1):
             d1.crowd.fixed[0] = 1
         find_pairs_of_movable(m1, d1, leaves)
     else:
-        order_leaves(m1, d1, d1.crowd.leaf_box)
-        build_tree(m1, d1, d1.crowd.leaf_box, leaves, fixed=0)
-        d1.crowd.fixed[0] = 0
-        if sleeping(m1):
-            find_pairs_of_awake(m1, d1, leaves)
-        else:
-            find_pairs(m1, d1, leaves, depth)
+        done = False
+        if keeps:
+            if d1.crowd.nlist[0] >= 0 and not is_crowd_list_valid(m1, d1):
+                list_pairs(m1, d1, leaves, depth)
+            if d1.crowd.nlist[0] > 0:
+                done = find_listed_pairs(m1, d1)
+        # in this order, pairs that do not fit are dropped the same way with and without a list
+        if not done:
+            order_leaves(m1, d1, d1.crowd.leaf_box)
+            build_tree(m1, d1, d1.crowd.leaf_box, leaves, fixed=0)
+            d1.crowd.fixed[0] = 0
+            if sleeping(m1):
+                find_pairs_of_awake(m1, d1, leaves)
+            else:
+                find_pairs(m1, d1, leaves, depth, listing=0)
 
 
 @kernel

@@ -96,6 +96,16 @@ def allowed_motion(m, d, g):
 
 
 @kernel
+def store_crowd_travel(m, d):
+    """Writes neighbours.travel: how far a side of a crowd geom's bounding box may move while a list is valid [m]."""
+    for i in range(m.ncrowd):
+        g = m.crowd_geom[i]
+        displacement, rotation = allowed_motion(m, d, g)
+        turn = 0.0 if m.geom_type[g] == SPHERE else rotation * m.geom_rbound[g]
+        d.neighbours.travel[g] = displacement + turn
+
+
+@kernel
 def prepare_list(m, d):
     """Prepares a new list: stores the poses of the geoms, and enlarges near.geom_reach by their possible travel.
 

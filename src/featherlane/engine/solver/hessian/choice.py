@@ -80,6 +80,7 @@ def select_factorization(m, d):
     Writes: hessian.*, ordered, con_overflow; body_reached; graph.*, panel.*.
     Cost:   O(slots log slots), and that of the pattern if the couplings are not those of the last step.
     """
+    d.hessian.assembled[0] = 0.0  # no world has a factor of these rows
     mark_coupled(m, d)  # writes hessian.coupled
     list_couplings(m, d)  # writes hessian.coupling_key, ncoupling
     if d.hessian.ncoupling[0] > 0:

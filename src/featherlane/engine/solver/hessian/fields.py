@@ -47,7 +47,9 @@ FIELDS = (
         Force, "coupling_K", "ncouplingmax 6", "kg, kg m, kg m^2", "rows of the stiffness between the two bodies"
     ),
     _hessian.rows(Force, "coupling_force", "nv", "kg, kg m, kg m^2", "K S_j of dofs above a body of a pair"),
-    _hessian_slot.rows(Sym3, "con_F", "npanelcontact", "kg", "contact in panels: stiffness of its point"),
+    _hessian_slot.rows(
+        Sym3, "con_F", "npanelcontact", "kg", "contact in panels or in block rows: stiffness of its point"
+    ),
     _hessian_slot.rows(Sym3, "con_A", "npanelcontact", "kg m^2", "contact in panels: stiffness of its rotation axes"),
     _hessian_slot.rows(Vec3, "con_p", "npanelcontact", "kg m", "contact in panels: p of p s^T"),
     _hessian_slot.rows(Vec3, "con_s", "npanelcontact", "1", "contact in panels: s of p s^T, rotation to translation"),
@@ -77,6 +79,11 @@ FIELDS = (
     _hessian.int("blockchild", "nblock", "1", "last block eliminated into this block, -1: none"),
     _hessian.int("blocknext", "nblock", "1", "previous block eliminated into the same block"),
     _hessian.int("blockmark", "nblock", "1", "position of a block in the current row"),
+    _hessian.int("group", "nblock", "1", "first block of the blocks that couplings connect to a block"),
+    _hessian.int("changed", "nblock", "1", "1: this assembly computes the group with this first block"),
+    _hessian.int("partial", "1", "1", "1: this assembly computes changed groups only"),
+    _hessian.real("assembled", "1", "1", "1: the stored factor is that of this world"),
+    _hessian_slot.real("row_weight", "nrowmax", "kg, kg m^2", "scalar row in block rows: D, or 0 at a bound"),
     _hessian.real("pivot", "64", "1", "multipliers of one block of columns"),
     _hessian.int(
         "fill", "1", "1", "block rows: 1 with fill-in, 0 without, -1 without the couplings of two free bodies"

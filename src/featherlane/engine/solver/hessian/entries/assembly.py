@@ -43,11 +43,14 @@ from featherlane.engine.solver.hessian.entries.between_trees import (
     subtract_coupling,
     within_tree,
 )
-from featherlane.engine.solver.hessian.entries.couplings import couples_free_bodies
+from featherlane.engine.solver.hessian.entries.changes import find_changes
+from featherlane.engine.solver.hessian.entries.couplings import couples_free_bodies, coupling_tips
 from featherlane.engine.solver.hessian.entries.joint_rows import add_dof_rows, add_general_stiffness
 from featherlane.engine.solver.hessian.entries.pattern import (
     APART,
     ORDERED,
+    changes_body,
+    changes_dof,
     diagonal_block,
     find_block,
     has_block_rows,
@@ -57,17 +60,15 @@ from featherlane.engine.solver.hessian.entries.pattern import (
 from featherlane.engine.solver.hessian.entries.stiffness import (
     add_angular_stiffness,
     add_cone_stiffness,
-    add_outer,
     add_rotation_axes,
     add_stiffness_at_arm,
-    angular_edges_normal_weight,
     angular_stiffness,
     begin_stiffness,
     clear_stiffness,
     compose_stiffness,
-    cone_stiffness,
     has_stiffness,
     normal_stiffness,
+    point_stiffness,
     pyramid_stiffness,
 )
 from featherlane.engine.solver.hessian.entries.within_tree import add_normal_pair, add_pair, add_wide_pair
@@ -272,20 +273,6 @@ def add_contact_stiffness(m, d, k, side):
         add_rotation_axes(m, d, k, side)
 
 
-@kernel
-def point_stiffness(m, d, k):
-    """Returns the 3x3 stiffness F of contact k's point, with what angular edges of a pyramid add along n."""
-    if d.con_dim[k] == 1:
-        F = normal_stiffness(d, k)
-    elif has_pyramids(m):
-        F = pyramid_stiffness(d, k)
-    else:
-        F = cone_stiffness(m, d, k)
-    if d.con_dim[k] > 3 and has_pyramids(m):
-        F = add_outer(angular_edges_normal_weight(d, k), d.con_basis[k].rows[0], F)
-    return F
-
-
 @stage
 def add_between_trees(m, d, k):
     """Adds the stiffness of a contact to each of its two bodies, and between them.
@@ -315,6 +302,7 @@ def assemble_bodies(m, d):
 
     The first of these cases that holds decides what is done with a contact:
         in_panel             F and, with rotation axes, (A, p, s) are stored; free_panels.py adds them to the panels
+        group is unchanged   skipped, because its bodies keep their stiffness (changes.py)
         one body moves       added to K_b of this body
         pattern APART        added to K_b of both bodies, also if they are in one tree: no couplings
         bodies of two trees  added to K_b of both bodies, and to the K between them
@@ -331,6 +319,8 @@ def assemble_bodies(m, d):
             d.hessian.con_F[k] = point_stiffness(m, d, k)
             if d.con_dim[k] > 3:
                 d.hessian.con_A[k], d.hessian.con_p[k], d.hessian.con_s[k] = angular_stiffness(m, d, k)
+        elif not changes_body(m, d, d.con_body[k, 0]):
+            pass  # both bodies keep their stiffness
         elif other == 0 or d.hessian.pattern[0] == APART:
             if any_(is_pushing(m, d, k)):
                 for side in range(2 if other > 0 else 1):
@@ -351,7 +341,7 @@ def add_within_trees(m, d):
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         c = d.contact[k]
-        if c.body[1] > 0 and within_tree(m, d, k) and any_(is_pushing(m, d, k)):
+        if c.body[1] > 0 and within_tree(m, d, k) and changes_body(m, d, c.body[0]) and any_(is_pushing(m, d, k)):
             if c.dim == 1:
                 add_normal_pair(m, d, k)
             elif c.dim > 3 or not has_pyramids(m):
@@ -362,14 +352,19 @@ def add_within_trees(m, d):
 
 @kernel
 def assemble_entries(m, d):
-    """Computes H = M + J^T D J at the current rows, on the tile's pattern, without contacts `in_panel`."""
+    """Computes H = M + J^T D J at the current rows, on the tile's pattern, without contacts `in_panel`.
+
+    Groups of blocks whose rows have not switched keep their rows of H, which hold their factor (changes.py).
+    """
+    find_changes(m, d)
     coupled = has_couplings(d)
     if coupled:
         clear_couplings(m, d)
     assemble_bodies(m, d)  # writes the stiffnesses K that the rows of H read
     if has_block_rows(d):
         for i in range(m.nv):
-            assemble_block_row(m, d, metric(m, d), i)
+            if changes_dof(m, d, i):
+                assemble_block_row(m, d, metric(m, d), i)
     else:
         assemble_ancestor_rows(m, d)
     add_dof_rows(m, d)
@@ -378,5 +373,6 @@ def assemble_entries(m, d):
         add_within_trees(m, d)
         for k in range(d.hessian.ncoupling[0]):
             # panels add the contacts of two free bodies
-            if not (d.hessian.pattern[0] == ORDERED and couples_free_bodies(m, d, k)):
+            in_panels = d.hessian.pattern[0] == ORDERED and couples_free_bodies(m, d, k)
+            if not in_panels and changes_dof(m, d, coupling_tips(d, k)[0]):
                 subtract_coupling(m, d, k)

@@ -23,7 +23,7 @@ K of coupling k, rotations first.
 
 from featherlane.engine.prelude import *
 from featherlane.engine.solver.hessian.entries.couplings import couples_free_bodies, coupling_tips
-from featherlane.engine.solver.hessian.entries.pattern import ORDERED, block_offset
+from featherlane.engine.solver.hessian.entries.pattern import ORDERED, block_offset, changes_dof
 
 
 @kernel
@@ -34,11 +34,11 @@ def within_tree(m, d, k):
 
 @kernel
 def clear_couplings(m, d):
-    """Sets hessian.coupling_K of all couplings between two trees to zero, except couplings that panels add."""
+    """Sets hessian.coupling_K of couplings between two trees to zero, except those that panels add or that are kept."""
     for k in range(d.hessian.ncoupling[0]):
         tip, other = coupling_tips(d, k)
         added_by_panels = d.hessian.pattern[0] == ORDERED and couples_free_bodies(m, d, k)
-        if m.dof_treeid[tip] != m.dof_treeid[other] and not added_by_panels:
+        if m.dof_treeid[tip] != m.dof_treeid[other] and not added_by_panels and changes_dof(m, d, tip):
             for i in range(6):
                 d.hessian.coupling_K[k, i] = zeros(6)
 

@@ -10,12 +10,13 @@ list, and `offset_in_block` the offset of a dof in it.  `is_above(m, j, i)`: dof
 Layout of the general rows: row k has n = row_dofnum[k] dofs, row_dof[first ...] in ascending order, with
 first = row_dofadr[k], and the Jacobian entries row_J[first ...].  Rows with the same dofs are stored one after the
 other, so their entries of one dof are n apart.  row_rownum[k] counts them from row k on, k included.
-`bounded_weight` returns D of a row if it is not at a bound, else 0.
+`bounded_weight` returns D of a row if it is not at a bound, else 0.  `changes_dof`: row i of H is computed, not kept.
 """
 
 from featherlane.engine.prelude import *
 from featherlane.engine.solver.hessian.entries.pattern import (
     PATHS,
+    changes_dof,
     diagonal_block,
     find_block,
     has_block_rows,
@@ -38,7 +39,8 @@ def add_dof_rows(m, d):
         i, J = d.row_dof[k], d.row_J[k]
         weight = free_weight(d, k)
         diagonal = d.hessian.rowadr[i] + d.hessian.rownnz[i] - 1
-        d.hessian.H[diagonal] = fma(weight * J, J, d.hessian.H[diagonal])
+        if changes_dof(m, d, i):
+            d.hessian.H[diagonal] = fma(weight * J, J, d.hessian.H[diagonal])
 
 
 @kernel
@@ -97,7 +99,8 @@ def add_general_stiffness(m, d):
         if d.row_rownum[k] >= 3:
             D = (D[0], free_weight(d, k + 1), free_weight(d, k + 2))
             stride, rows = dofs, 3
-        for a in range(dofs):
+        # all dofs of a row are in one group: without a change, none of its entries is added
+        for a in range(dofs if dofs > 0 and changes_dof(m, d, d.row_dof[first]) else 0):
             e = first + a
             weighted = (D[0] * d.row_J[e], D[1] * d.row_J[e + stride], D[2] * d.row_J[e + 2 * stride])
             if has_block_rows(d):

@@ -54,6 +54,34 @@ def is_above(m, i, j):
     return i == j
 
 
+# ---- groups of blocks: changes.py ------------------------------------------------------------------------------------
+@kernel
+def find_groups(m, d):
+    """Computes hessian.group from block rows: the group of a block is that of its parent in the elimination tree."""
+    for b in range(m.nblock):
+        n = d.hessian.blocknum[b]
+        parent = d.hessian.blockcol[d.hessian.blockadr[b] + n - 2] if n > 1 else b  # lower than b: its group is known
+        d.hessian.group[b] = d.hessian.group[parent] if n > 1 else b
+
+
+@kernel
+def changes_block(d, b):
+    """Checks whether this assembly computes the rows of block b."""
+    return d.hessian.partial[0] == 0 or d.hessian.changed[d.hessian.group[b]] != 0
+
+
+@kernel
+def changes_dof(m, d, i):
+    """Checks whether this assembly computes row i."""
+    return d.hessian.partial[0] == 0 or d.hessian.changed[d.hessian.group[m.dof_blockid[i]]] != 0
+
+
+@kernel
+def changes_body(m, d, b):
+    """Checks whether this assembly computes the stiffness of body b; bodies that cannot move count as changed."""
+    return d.hessian.partial[0] == 0 or m.body_lastdof[b] < 0 or changes_dof(m, d, m.body_lastdof[b])
+
+
 # ---- offsets in block rows -------------------------------------------------------------------------------------------
 @kernel
 def diagonal_block(m, d, i):

@@ -21,6 +21,7 @@ The composition toward the root is that of composite inertias (Featherstone, RBD
 """
 
 from featherlane.engine.prelude import *
+from featherlane.engine.solver.hessian.entries.pattern import changes_body
 from featherlane.engine.solver.rows.cone import cone_weights
 from featherlane.engine.solver.rows.laws import one_sided_weight
 from featherlane.engine.solver.rows.pyramid import angular_edges_weights, pyramid_weights
@@ -30,9 +31,12 @@ from featherlane.engine.spatial.stiffness import UPPER
 
 @kernel
 def clear_stiffness(m, d):
-    """Marks the stiffness of all bodies as zero, in body_reached; `begin_stiffness` clears the stored values."""
+    """Marks the stiffness of bodies as zero, in body_reached; `begin_stiffness` clears the stored values.
+
+    Bodies whose stiffness is kept from the last assembly (`changes_body`) are left out.
+    """
     for b in range(m.nbody):
-        if d.body_reached[b] == STIFF:
+        if d.body_reached[b] == STIFF and changes_body(m, d, b):
             d.body_reached[b] = REACHED
 
 
@@ -151,6 +155,20 @@ def angular_edges_normal_weight(d, k):
 
 
 @kernel
+def point_stiffness(m, d, k):
+    """Returns the 3x3 stiffness F of contact k's point, with what angular edges of a pyramid add along n."""
+    if d.con_dim[k] == 1:
+        F = normal_stiffness(d, k)
+    elif has_pyramids(m):
+        F = pyramid_stiffness(d, k)
+    else:
+        F = cone_stiffness(m, d, k)
+    if d.con_dim[k] > 3 and has_pyramids(m):
+        F = add_outer(angular_edges_normal_weight(d, k), d.con_basis[k].rows[0], F)
+    return F
+
+
+@kernel
 def add_angular_stiffness(d, b, r, A, p, s):
     """Adds [[A + p x^T + x p^T, p s^T], [s p^T, 0]] to K_b, with x = r x s, for a contact's rotation axes at arm r."""
     x = cross(r, s)
@@ -190,7 +208,8 @@ def compose_stiffness(m, d):
     for k in range(m.nbody - 1):
         b = m.nbody - 1 - k  # from the last body to the first: children before their parents
         parent = m.body_parentid[b]
-        if parent > 0 and has_stiffness(d, b):  # the world has no dofs and needs none
+        # the world has no dofs and needs none
+        if parent > 0 and has_stiffness(d, b) and changes_body(m, d, b):
             if has_stiffness(d, parent):
                 for e in unrolled(range(21)):  # part by part, as in `add_stiffness_at_arm`
                     d.hessian.body_K[parent][e] += d.hessian.body_K[b][e]

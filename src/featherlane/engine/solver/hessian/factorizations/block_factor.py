@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 from featherlane.engine.prelude import *
 from featherlane.engine.dynamics.sparse.tree_factor import nonzero_pivot
+from featherlane.engine.solver.hessian.entries.pattern import changes_block
 
 
 class Block(NamedTuple):
@@ -228,24 +229,51 @@ def eliminate_from(m, d, block, b, at):
             d.hessian.H[block.adr + k * block.stride + offset + i] = d.hessian.pivot[k * ntarget + i]
 
 
+@kernel
+def factor_block(m, d, b):
+    """Eliminates block b, whose rows are complete, and the right-hand side with it."""
+    first, size = m.block_dofadr[b], m.block_dofnum[b]
+    last = d.hessian.blocknum[b] - 1
+    above = d.hessian.blockoffset[d.hessian.blockadr[b] + last]  # columns of the blocks before the last one, b
+    block = Block(first=first, size=size, adr=d.hessian.rowadr[first], above=above, stride=above + size)
+    factor_rows(d, block)
+    # from the last target to the first: L replaces A in a target's columns, which lower targets do not read
+    for at in range(last - 1, -1, -1):
+        eliminate_from(m, d, block, b, at)
+
+
+@kernel
+def reduce_block(m, d, b):
+    """Eliminates block b from the right-hand side by its stored factor: x_i -= L_ki x_k, as `factor_block` does."""
+    first, row_list = m.block_dofadr[b], d.hessian.blockadr[b]
+    above = d.hessian.rownnz[first] - 1  # number of columns of the blocks above
+    for r in range(m.block_dofnum[b] - 1, -1, -1):  # in the order of the elimination
+        row, xk = d.hessian.rowadr[first + r], d.primal.search[first + r]
+        # in the block itself, then in the blocks above
+        for i in range(r):
+            d.primal.search[first + i] = fma(-d.hessian.H[row + above + i], xk, d.primal.search[first + i])
+        for at in range(row_list, row_list + d.hessian.blocknum[b] - 1):
+            entry = row + d.hessian.blockoffset[at]
+            j = m.block_dofadr[d.hessian.blockcol[at]]
+            for i in range(m.block_dofnum[d.hessian.blockcol[at]]):
+                d.primal.search[j + i] = fma(-d.hessian.H[entry + i], xk, d.primal.search[j + i])
+
+
 @stage
 def factor_blocks(m, d):
     """Computes H = L^T D L in place, hessian.dinv = 1 / D, and search <- L^-T search.
 
-    Reads:  hessian.H (nH,) [kg, kg m, kg m^2], stored by blocks, its pattern.
-    Writes: hessian.*, hessian.dinv (nv,), primal.search (nv,).
+    Blocks that the assembly has not computed keep their factor (entries/changes.py).
+    Reads:  hessian.H (nH,) [kg, kg m, kg m^2], stored by blocks, its pattern; hessian.*; primal.live.
+    Writes: hessian.*, hessian.dinv (nv,), hessian.assembled, primal.search (nv,).
     Cost:   sum over blocks b of s_b n_b^2 / 2, with n_b the length of the row of b.
     """
-    for k in range(m.nblock):
-        b = m.nblock - 1 - k  # from the last block: children are eliminated before their parents
-        first, size = m.block_dofadr[b], m.block_dofnum[b]
-        last = d.hessian.blocknum[b] - 1
-        above = d.hessian.blockoffset[d.hessian.blockadr[b] + last]  # columns of the blocks before the last one, b
-        block = Block(first=first, size=size, adr=d.hessian.rowadr[first], above=above, stride=above + size)
-        factor_rows(d, block)
-        # from the last target to the first: L replaces A in a target's columns, which lower targets do not read
-        for at in range(last - 1, -1, -1):
-            eliminate_from(m, d, block, b, at)
+    for b in range(m.nblock - 1, -1, -1):  # from the last block: children are eliminated before their parents
+        if changes_block(d, b):
+            factor_block(m, d, b)
+        else:
+            reduce_block(m, d, b)
+    d.hessian.assembled[0] = d.primal.live[0]
 
 
 # ---- substitution ---------------------------------------------------------------------------------------------------
@@ -297,18 +325,7 @@ def reduce_blocks(m, d):
     Reads:  hessian.H, the pattern.   Writes: primal.search (nv,).   Cost: O(entries).
     """
     for b in range(m.nblock - 1, -1, -1):  # in the order of the elimination
-        first, row_list = m.block_dofadr[b], d.hessian.blockadr[b]
-        above = d.hessian.rownnz[first] - 1  # number of columns of the blocks above
-        for r in range(m.block_dofnum[b] - 1, -1, -1):  # in the order of the elimination
-            row, xk = d.hessian.rowadr[first + r], d.primal.search[first + r]
-            # x_i -= L_ki x_k: in the block itself, then in the blocks above
-            for i in range(r):
-                d.primal.search[first + i] = fma(-d.hessian.H[row + above + i], xk, d.primal.search[first + i])
-            for at in range(row_list, row_list + d.hessian.blocknum[b] - 1):
-                entry = row + d.hessian.blockoffset[at]
-                j = m.block_dofadr[d.hessian.blockcol[at]]
-                for i in range(m.block_dofnum[d.hessian.blockcol[at]]):
-                    d.primal.search[j + i] = fma(-d.hessian.H[entry + i], xk, d.primal.search[j + i])
+        reduce_block(m, d, b)
 
 
 @stage

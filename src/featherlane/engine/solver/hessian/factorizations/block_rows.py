@@ -21,6 +21,7 @@ Systems, sec. 4.4.
 
 from featherlane.engine.prelude import *
 from featherlane.engine.solver.hessian.entries.couplings import couples_free_bodies, coupling_tips
+from featherlane.engine.solver.hessian.entries.pattern import find_groups
 
 
 @kernel
@@ -125,3 +126,5 @@ def find_block_rows(m, d):
         store_block_row_addresses(m, d, b, entries, width)
         adr += d.hessian.blocknum[b]
         entries += width * m.block_dofnum[b]
+    if d.con_overflow[0] == 0:
+        find_groups(m, d)

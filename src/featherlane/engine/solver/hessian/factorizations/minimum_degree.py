@@ -130,16 +130,16 @@ def order_trees(m1, d1):
 
 
 @kernel
-def row_width(m1, d1, t, end):
-    """Returns the number of dofs of tree t and of its neighbours u < end."""
+def row_width(m1, d1, t):
+    """Returns the number of dofs of tree t and of its neighbours u < t."""
     dofs = m1.tree_dofnum[t]
     row = t * d1.ngraphword
-    for w in range(d1.ngraphword):
+    for w in range(t // WORD_BITS + 1):
         bits = d1.graph.bits[row + w]
         while bits != 0:
             u = w * WORD_BITS + lowest_bit(bits)
             bits = bits & (bits - 1)  # clears the lowest bit
-            if u < end:
+            if u < t:
                 dofs += m1.tree_dofnum[u]
     return dofs
 
@@ -156,16 +156,16 @@ def count_in_model_order(m1, d1):
     with_fill, without_fill = 0.0, 0.0
     for t in range(d1.ngraph):
         size = m1.tree_dofnum[t]
-        n = row_width(m1, d1, t, end=t)
+        n = row_width(m1, d1, t)
         if n > size:  # the tree has a neighbour u < t
             without_fill = without_fill + 0.5 * size * n * n
     for k in range(d1.ngraph):
         t = d1.ngraph - 1 - k  # the model's order: from the last tree
         size = m1.tree_dofnum[t]
-        n = row_width(m1, d1, t, end=t)
+        n = row_width(m1, d1, t)
         row = t * d1.ngraphword
-        # the neighbours of t become neighbours of each other: fill-in
-        for w in range(d1.ngraphword):
+        # the neighbours of t become neighbours of each other: fill-in.  Higher ones are eliminated
+        for w in range(t // WORD_BITS + 1):
             bits = d1.graph.bits[row + w]
             while bits != 0:
                 u = w * WORD_BITS + lowest_bit(bits)
