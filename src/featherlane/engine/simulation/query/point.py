@@ -39,10 +39,10 @@ def _vector(name: str, value) -> np.ndarray:
 
 
 def _jacobians(
-    model: Model, data: Data, quantity: int, kind: str, key: Key, obj: int, **point: np.ndarray
+    model: Model, data: Data, quantity: int, kind: str, key: Key, obj: int, point: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns (jacp, jacr) of an object of a kind, or their rates; point: of a body, in world axes."""
-    both = matrix(ready(model, data), quantity, obj, index_of(model, kind, key), **point)
+    both = matrix(ready(model, data), quantity, obj, index_of(model, kind, key), point=point)
     return both[0], both[1]
 
 
