@@ -118,7 +118,7 @@ def test_the_cores_that_equal_a_speed_are_derived_from_its_row(benchmark):
         cells = dict(zip(columns, row, strict=True))
         if cells["published [1000/s]"]:
             precision = published.SOURCES_BY_KEY[cells["by"]].precision
-            core = float(cells[f"{precision}, a core [1000/s]"])
+            core = float(cells[f"{precision}, a core [1000/s]"].replace(",", ""))
             quoted = float(cells["published [1000/s]"].replace(",", ""))
             assert float(cells["cores that equal it"]) == pytest.approx(quoted / core, rel=0.05, abs=0.06)
 

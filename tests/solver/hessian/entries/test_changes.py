@@ -8,6 +8,7 @@ from featherlane.engine.simulation.step.forward import forward
 from featherlane.engine.simulation.tile.workspace import Workspace
 from featherlane.engine.solver.hessian import capacity
 from featherlane.engine.solver.hessian.choice import select_factorization
+from featherlane.engine.solver.hessian.entries.changes import find_changes
 from featherlane.engine.solver.hessian.entries.pattern import BLOCKS
 from featherlane.engine.solver.hessian.equation import assemble_hessian, solve_first
 from oracles.uncompiled import call, records
@@ -91,6 +92,15 @@ def test_only_the_group_of_a_switched_contact_is_computed(cone, condim, width):
     changed = tile.assert_same_as_from_scratch()
     assert len(changed) == (1 if condim < 4 else STACKS)
     assert not np.array_equal(tile.solution()[0], first)
+
+
+def test_a_search_for_changes_makes_the_factor_invalid():
+    tile = Tile("pyramidal", 3, 1)
+    tile.solution()
+    call(find_changes, *tile.records)
+    assert tile.a["hessian.partial"][0] == 1 and not tile.a["hessian.changed"].any()
+    call(find_changes, *tile.records)
+    assert tile.a["hessian.partial"][0] == 0
 
 
 @pytest.mark.parametrize("width", [1, 8])
