@@ -3,7 +3,7 @@
     python arm_pinocchio.py URDF states.npz
 
 The file has positions, velocities and accelerations (n, 6), and inertial parameters in Featherlane's order, (6, 10).
-Writes the torques by Pinocchio's regressor, (n, 6), to torques.npy beside it.
+The torques by Pinocchio's regressor, (n, 6), are written to torques.npy in the same folder.
 """
 
 import sys

@@ -128,7 +128,9 @@ class Parameters:
             part: of the displacements.
         """
         k, n, source = len(chosen), 2 * self.n * len(chosen), np.repeat(chosen, 2 * self.n)
-        points = worlds.kept((Points, n), lambda: Points(self.model, worlds, n)) if n <= POINTS else None
+        # one object for calls with any number of worlds, unless they are too many to be kept
+        most = 2 * self.n * min(worlds.batch.nworld, POINTS // (2 * self.n))
+        points = worlds.kept(Points, lambda: Points(self.model, worlds, most)) if n <= most else None
         points = points or Points(self.model, worlds, n)
         span, moves = self._displace(points, worlds, source, part * RELATIVE)
         # one-sided steps are some 1e-8, too short for the rounding of a residual whose acceleration changes
@@ -164,26 +166,28 @@ class Parameters:
     def _displace(
         self, points: Points, worlds: OwnWorlds, source: np.ndarray, relative: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Copies worlds to points with one value displaced each; returns what `_move` returns."""
-        arrays, given = points.batch.arrays, worlds.batch.arrays.expanded
+        """Copies worlds to the first points with one value displaced each; returns what `_move` returns."""
+        arrays, given, n = points.batch.arrays, worlds.batch.arrays.expanded, len(source)
         for name in (*given, *self.fields):
             arrays.expand(name)
         for name, rows in arrays.expanded.items():
-            rows[...] = given.shared_or_own(name, source)
-        span, moves = self._move(arrays, len(source) // (2 * self.n), relative)
+            rows[:n] = given.shared_or_own(name, source)
+            rows[n:] = rows[:1]  # of an earlier call with more points
+        span, moves = self._move(arrays, n // (2 * self.n), relative)
         if self.follows:
-            points.batch.set_const()
+            points.batch.set_const(points.every[:n])
         return span, moves
 
     def _move(self, arrays: WorldArrays, k: int, relative: float) -> tuple[np.ndarray, np.ndarray]:
-        """Displaces one value of each point, up and down alternately.
+        """Displaces one value of each of the first 2 n k points, up and down alternately.
 
         Returns the spans of the pairs, (k, n), and the displacements, (k, n, 2).
         """
         span, moves, first = np.empty((k, self.n)), np.empty((k, self.n, 2)), 0
         for name, entry, size in zip(self.fields, self.entries, self.sizes, strict=True):
             # `arrays.expand`, because displaced values need not be those of a body: a flat one has A + B = C
-            field, column = arrays.expand(name).reshape(k, self.n, 2, -1), first + np.arange(size)
+            field = arrays.expand(name)[: 2 * self.n * k].reshape(k, self.n, 2, -1)
+            column = first + np.arange(size)
             value = field[:, column, 0, entry]
             # an infinite value is not displaced and has no derivative
             step = np.where(np.isfinite(value), relative * np.maximum(np.abs(value), LEAST), 0.0)
@@ -213,7 +217,7 @@ class Points:
     Args:
         model: the model.
         worlds: the worlds.
-        n: number of copies.
+        n: largest number of copies in a call.
     """
 
     def __init__(self, model: Model, worlds: OwnWorlds, n: int):
@@ -225,29 +229,28 @@ class Points:
         self._passes: dict[tuple[int, int], tuple[dict[str, np.ndarray], dict[str, np.ndarray], Plan]] = {}
 
     def residual(self, given: dict[str, np.ndarray], worlds, width: int) -> dict[str, np.ndarray]:
-        """Returns dg, dp and dact of all points, (n, 1, ...), from their rows (n, ...); valid until the next call.
+        """Returns dg, dp and dact of the first n points, (n, 1, ...); valid until the next call.
 
-        width: of tiles.
+        given: their rows, (n, ...).   width: of tiles.
         """
-        plans, model, n = self.batch.runner.plans, worlds.model, len(self.every)
+        plans, model, most = self.batch.runner.plans, worlds.model, len(self.every)
         plans.disabled = worlds.disabled
         # a plan is valid for the fields that differed when it was made
         key = width, len(self.batch.arrays.expanded)
         if key not in self._passes:
-            found = {
-                "dg": np.zeros((n, 1, model.nv)),
-                "dp": np.zeros((n, 1, model.nv)),
-                "dact": np.zeros((n, 1, model.na)),
-            }
-            load = {name: np.empty_like(a, order="C") for name, a in given.items()}
+            sizes = {"dg": model.nv, "dp": model.nv, "dact": model.na}
+            found = {name: np.zeros((most, 1, size)) for name, size in sizes.items()}
+            load = {name: np.zeros((most, *a.shape[1:]), a.dtype) for name, a in given.items()}
             stage = worlds.stages.parameters
-            self._passes[key] = load, found, plans.plan(stage, n, taken=found, load=load, keeps=(), width=width)
+            self._passes[key] = load, found, plans.plan(stage, most, taken=found, load=load, keeps=(), width=width)
         load, found, plan = self._passes[key]
+        n = len(given["qacc"])
         for name, a in given.items():
-            load[name][...] = a
+            load[name][:n] = a
+        found = {name: a[:n] for name, a in found.items()}
         for a in found.values():
             a[...] = 0.0
         plans.prepare(width)
-        plan.begin(1, self.every, self.every)
+        plan.begin(1, self.every[:n], self.every[:n])
         work([(plan, -(-n // width))], plans.team)
         return found
