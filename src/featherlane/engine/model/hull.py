@@ -16,16 +16,15 @@ import numpy as np
 from featherlane.engine.lanes.layout import Declare, size
 from featherlane.engine.model.convexity import convex_triangles
 from featherlane.engine.model.derived import derived
-from featherlane.engine.model.ordered_sums import heights_along, products_of_rows
+from featherlane.engine.model.ordered_sums import products_of_rows
 from featherlane.engine.model.outline import outlines
 from featherlane.engine.spatial.types import Vec3
 
 if TYPE_CHECKING:
     import mujoco
 
-CELLS = 16  # directions are binned by the faces of a cube, each with CELLS x CELLS cells
-FEW = 100  # a search for the farthest vertex starts from the best of this many, when a model is loaded
-ASK_ALL = 16  # up to this number of hull vertices, a support query tests all
+CELLS_PER_VERTEX, MOST_CELLS = 3, 64  # of directions; MOST_CELLS: along the edge of a face of the cube
+LEVEL = 1e-12  # of the hull's size: a vertex that is lower by at most this counts as equally high
 SMALL = 10  # from this number of mesh vertices on, MuJoCo climbs along the hull's edges
 FLAT = 0.25e-3  # largest error of a flat face, relative to the height by which all other vertices are below it
 _field = Declare()
@@ -39,14 +38,17 @@ _field = Declare()
     size("nhulloutline", "corners of all faces' outlines"),
     size("nhullmap", "faces at all hull vertices"),
     size("nhullflat", "flat faces of more than three corners at all hull vertices"),
-    size("nhullstart", "number of start directions of all hulls"),
+    size("nhullcell", "cells of directions of all hulls, and one more"),
+    size("nhullcandidate", "candidates of all cells of directions"),
     _field.int("hull_vertadr", "nmesh", "1", "first vertex of the mesh's hull"),
     _field.int("hull_vertnum", "nmesh", "1", "vertices of the hull"),
     _field.int("hull_polyadr", "nmesh", "1", "first face"),
     _field.int("hull_polynum", "nmesh", "1", "number of faces; coplanar triangles form one face"),
     _field.int("hull_convex", "nmesh", "1", "1: the hull's edges are exactly those of the convex hull of its vertices"),
-    _field.int("hull_startadr", "nmesh", "1", "first entry in hull_start; -1: none, every vertex is tested"),
-    _field.int("hull_start", "nhullstart", "1", "start vertex of a support point search: the farthest in a direction"),
+    _field.int("hull_cells", "nmesh", "1", "cells of directions along the edge of a face of a cube"),
+    _field.int("hull_celladr", "nmesh", "1", "first cell of directions"),
+    _field.int("hull_cell", "nhullcell", "1", "first candidate of a cell; the next entry is the end of its candidates"),
+    _field.int("hull_candidate", "nhullcandidate", "1", "farthest vertex along some direction of a cell, ascending"),
     _field.int("hull_edgeadr", "nhullvert", "1", "first neighbour of a vertex"),
     _field.int("hull_edgenum", "nhullvert", "1", "neighbours of a vertex"),
     _field.int("hull_edge", "nhulledge", "1", "neighbour: number of a vertex within its hull"),
@@ -81,59 +83,87 @@ def hulls(hulls_of: Sequence[mujoco.MjModel]) -> dict[str, np.ndarray]:
     for name in ("edge", "polyvert", "map", "flat", "outline"):
         out[f"hull_{name}adr"] = _starts(joined[f"{name}num"])
     out["hull_convex"] = np.array([part["convex"] for part in of_meshes], np.int32)
-    return out | _starting_vertices(of_meshes)
+    return out | _farthest_vertices(of_meshes)
 
 
-def _starting_vertices(hulls: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Returns, for each hull searched by climbing, the farthest corner along the centre of each cell of directions."""
-    middles, place, adr, starts = _middles(), 0, [], [np.zeros(0, np.int32)]
+def _farthest_vertices(hulls: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Returns, for each cell of directions of each hull, the vertices that are farthest along some direction in it."""
+    cells, count, candidates = [], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for hull in hulls:
-        climbed = len(hull["vert"]) > ASK_ALL
-        adr.append(place if climbed else -1)
-        if climbed:
-            starts.append(_farthest(hull, middles).astype(np.int32))
-            place += len(middles)
-    return {"hull_startadr": np.array(adr, np.int32), "hull_start": np.concatenate(starts)}
+        number, found = _candidates(hull) if len(hull["vert"]) else (np.zeros(0, np.int64), np.zeros(0, np.int64))
+        cells.append(round((len(number) / 6) ** 0.5))
+        count.append(number)
+        candidates.append(found)
+    return {
+        "hull_cells": np.array(cells, np.int32),
+        "hull_celladr": _starts(6 * np.array(cells, np.int32) ** 2),
+        "hull_cell": _starts(np.append(np.concatenate(count), 0)),
+        "hull_candidate": np.concatenate(candidates).astype(np.int32),
+    }
 
 
-def _farthest(hull: dict[str, np.ndarray], directions: np.ndarray) -> np.ndarray:
-    """Returns (m,) a farthest vertex per direction; climbs on a convex hull from the farthest of a few vertices."""
-    vert, number = hull["vert"], hull["edgenum"]
-    corners = np.flatnonzero(number)
-    sample = corners[:: len(corners) // FEW + 1] if hull["convex"] else corners
-    above = heights_along(vert[sample], directions)
-    first = np.argmax(above, axis=0)
-    at, best = sample[first], above[first, np.arange(len(directions))]
-    start, rising = _starts(number), np.arange(len(directions) if hull["convex"] else 0)
-    while len(rising):
-        count = number[at[rising]]
-        neighbours, of = hull["edge"][_rows(start[at[rising]], count)], np.repeat(rising, count)
-        x, y, z = (vert[neighbours] * directions[of]).T
-        height = x + y + z
-        highest = np.maximum.reduceat(height, _starts(count))
-        is_highest = height == np.repeat(highest, count)
-        farther = highest > best[rising]
-        # the first of equally high vertices
-        place = np.full(len(directions), -1)
-        place[of[is_highest][::-1]] = neighbours[is_highest][::-1]
-        rising = rising[farther]
-        at[rising], best[rising] = place[rising], highest[farther]
-    return at
+def _candidates(hull: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (6 n^2,) the number of candidates of each cell, and the candidates, ascending within each cell.
 
-
-def _middles() -> np.ndarray:
-    """Returns (6 CELLS^2, 3) the centres of the cells of directions, ordered as in `collision.support.cell_of`.
-
-    The directions point to the faces of a cube, each divided into CELLS x CELLS squares: face 2 k + (1 if axis k is
-    positive), then the square's index along axis k + 1, then along axis k + 2.
+    The cells of a cube's face are halved along both edges until there are CELLS_PER_VERTEX for each vertex.  A cell is
+    the convex cone of the directions to its four corners, so a vertex v is at least as high as a vertex w along some
+    direction of it only if it is along one of these four.  The candidates are those of the halved cell that are at
+    least as high as each of five vertices in this sense: the farthest along the corners and the centre.  They include
+    all farthest vertices.  A vertex without edges is no corner of the hull and no candidate.
     """
-    at = (2.0 * np.arange(CELLS) + 1.0) / CELLS - 1.0
-    out = np.zeros((6, CELLS, CELLS, 3))
-    for face in range(6):
-        k = face // 2
-        out[face, ..., k] = 1.0 if face % 2 else -1.0
-        out[face, ..., (k + 1) % 3], out[face, ..., (k + 2) % 3] = np.meshgrid(at, at, indexing="ij")
-    return out.reshape(-1, 3)
+    corners = np.flatnonzero(hull["edgenum"])
+    corners = corners if len(corners) else np.arange(len(hull["vert"]))
+    level = LEVEL * np.abs(hull["vert"]).max()
+    n, count, found = 1, np.full(6, len(corners)), np.tile(corners, 6)
+    while True:
+        count, found = _farthest_in_cells(hull["vert"], n, count, found, level)
+        if 6 * n * n >= CELLS_PER_VERTEX * len(corners) or n == MOST_CELLS:
+            return count, found
+        # the candidates of cell (face, i, j) for its quarters (face, 2 i, 2 j) to (face, 2 i + 1, 2 j + 1)
+        quarter = np.arange(6 * n * n).reshape(6, n, n).repeat(2, axis=1).repeat(2, axis=2).ravel()
+        found = found[_rows(_starts(count)[quarter], count[quarter])]
+        count, n = count[quarter], 2 * n
+
+
+def _farthest_in_cells(
+    vert: np.ndarray, n: int, count: np.ndarray, found: np.ndarray, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (count, found) with those candidates of each cell only that may be farthest; see `_candidates`.
+
+    Args:
+        vert: (v, 3), the vertices.
+        n: cells along the edge of a face of the cube.
+        count, found: candidates of the cells, one cell after the other.
+        level: a vertex that is lower by at most this counts as equally high [m].
+    """
+    first, cell = _starts(count), np.repeat(np.arange(len(count)), count)
+    directions = _directions(n)  # (6 n^2, 5, 3): the corners, then the centre
+    x, y, z = (vert[found, k, None] * directions[cell, :, k] for k in range(3))
+    height = x + y + z
+    highest = np.maximum.reduceat(height, first)
+    keeps = np.ones(len(found), bool)
+    for k in range(5):
+        at_top = np.flatnonzero(height[:, k] == highest[cell, k])
+        _, first_at_top = np.unique(cell[at_top], return_index=True)
+        top = at_top[first_at_top]  # of each cell, its farthest vertex along direction k
+        keeps &= (height[:, :4] >= height[top][cell, :4] - level).any(1)
+    return np.bincount(cell[keeps], minlength=len(count)), found[keeps]
+
+
+def _directions(n: int) -> np.ndarray:
+    """Returns (6 n^2, 5, 3) the directions to the corners of each cell, and to its centre.
+
+    The cells are ordered as in `collision.support.cell_of`.  They are squares on the faces of a cube: face 2 k + (1 if
+    axis k is positive), then the square's index along axis k + 1, then along axis k + 2.
+    """
+    out = np.zeros((6, n, n, 5, 3))
+    for k, (i, j) in enumerate(((0.0, 0.0), (0.0, 2.0), (2.0, 0.0), (2.0, 2.0), (1.0, 1.0))):
+        u, v = np.meshgrid((2.0 * np.arange(n) + i) / n - 1.0, (2.0 * np.arange(n) + j) / n - 1.0, indexing="ij")
+        for face in range(6):
+            axis = face // 2
+            out[face, ..., k, axis] = 1.0 if face % 2 else -1.0
+            out[face, ..., k, (axis + 1) % 3], out[face, ..., k, (axis + 2) % 3] = u, v
+    return out.reshape(-1, 5, 3)
 
 
 def _starts(count: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ results: it is stored outside of a world's state, is not copied with it, and may
 
     memory of a world:    the index of the next proof and counts, entries of pairs, proofs
     entry of a pair:      key, direction (3,) in the first shape's frame, how far that shape reaches along it, and from
-                          its centre, kinds of shapes, the second's nearest vertex;  or -key, index of the proof
+                          its centre, kinds of shapes;  or -key, index of the proof
 
 Entries and proofs hold real values, so integers such as keys are stored as `1.0 * key`.  `scalars(d1, address)` is the
 array of values at an address.
@@ -25,7 +25,6 @@ The hull of a mesh has hull_vertnum[mesh] vertices from hull_vert[hull_vertadr[m
 Imported kernels:
 
     core_support(m1, d1, side, u)       (point, vertex): farthest point of a core along u, in its frame; its index
-    climb(m1, first, count, u, vertex)  highest vertex of a hull along u, from a vertex on
     is_convex, is_curved                whether a core is exactly convex; whether a core is no polytope
     core_limit(d1)                      distance of the cores up to which there is a contact
 
@@ -38,13 +37,13 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.engine.prelude import *
-from featherlane.engine.collision.convex.support import NO_VERTEX, climb, core_limit, core_support, is_convex, is_curved
+from featherlane.engine.collision.convex.support import core_limit, core_support, is_convex, is_curved
 from featherlane.engine.lanes.record import address
 
 HEADER, ENTRY, PROOF = 8, 8, 48  # lengths in values
 # offsets in the header: index of the next proof; counts of pairs solved by each method
 NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH, BY_GROWTH = range(5)
-KEY, DIRECTION, HEIGHT, SIZE, KINDS, VERTEX = 0, 1, 4, 5, 6, 7  # offsets in an entry
+KEY, DIRECTION, HEIGHT, SIZE, KINDS = 0, 1, 4, 5, 6  # offsets in an entry of ENTRY values, the last of which is unused
 PROOF_INDEX = 1  # offset of the index of a proof, which replaces the direction if the key is negative
 BYTES = 8  # of a value
 BITS20 = 1 << 20  # more than any number of meshes
@@ -119,22 +118,6 @@ def first_reach(m1, d1, u):
 
 
 @kernel
-def second_support(m1, d1, direction, vertex):
-    """Returns (point, vertex): the second core's farthest point along a direction, in its frame, and its index.
-
-    On an exactly convex hull it is found by climbing from the given vertex, unless this is NO_VERTEX.
-    """
-    if vertex >= 0 and d1.shapes.type[1] == MESH and is_convex(m1, d1, side=1):
-        mesh = d1.shapes.data[1]
-        first, count = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
-        vertex = climb(m1, first, count, direction, vertex)
-        point = m1.hull_vert[first + vertex]
-    else:
-        point, vertex = core_support(m1, d1, 1, direction)
-    return point, vertex
-
-
-@kernel
 def is_apart_as_before(m1, d1):
     """Returns whether the cached direction proves that the shapes are farther apart than the limit.
 
@@ -157,8 +140,7 @@ def is_apart_as_before(m1, d1):
                 height, first_size = first_reach(m1, d1, direction)
             world_direction = d1.shapes.mat[0] @ direction
             direction_in_second = d1.shapes.mat[1].T @ -world_direction
-            point, vertex = second_support(m1, d1, direction_in_second, whole(entry[VERTEX]))
-            entry[VERTEX] = 1.0 * vertex  # where the next climb starts
+            point, _ = core_support(m1, d1, 1, direction_in_second)
             centres = d1.shapes.pos[1] - d1.shapes.pos[0]
             gap = dot(world_direction, centres) - (height + dot(point, direction_in_second))
             limit = core_limit(d1)
@@ -181,7 +163,6 @@ def remember_apart(m1, d1, direction):
         entry[DIRECTION : DIRECTION + 3] = direction
         entry[HEIGHT], entry[SIZE] = first_reach(m1, d1, direction)
         entry[KINDS] = 1.0 * shapes_code(d1)
-        entry[VERTEX] = 1.0 * NO_VERTEX
 
 
 # ---- touching --------------------------------------------------------------------------------------------------------

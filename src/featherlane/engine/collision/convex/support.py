@@ -12,8 +12,8 @@ of a ball is the same in all directions.
 A corner of a box, a vertex of a hull and an end of a capsule have an index (`support.vertex`); for a point of an
 ellipsoid or a cylinder it is -1.
 
-The hull of a mesh has hull_vertnum[mesh] vertices from hull_vert[hull_vertadr[mesh]] on; hull_edge lists the neighbours
-of a vertex, from hull_edgeadr on.  Neighbours and hull_start are numbered within their hull.
+The hull of a mesh has hull_vertnum[mesh] vertices from hull_vert[hull_vertadr[mesh]] on.  hull_candidate lists the
+vertices, numbered within their hull, that are farthest along some direction of a cell of directions.
 
 m1 and d1 are the model and the data of one world.  `side` is 0 for the first shape, 1 for the second; shapes.*[side]
 holds its type, size, pose and mesh.  support.dir is the direction of a support point of the difference, support.first
@@ -22,12 +22,10 @@ Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec.
 """
 
 from featherlane.engine.prelude import *
-from featherlane.engine.model.hull import ASK_ALL, CELLS
 
 PRISM = 8  # six vertices `shapes.prism`, in the frame of the shape that has this type
 NO_VERTEX = -1
 NO_LENGTH = 1e-300  # a direction shorter than this selects no point of a curve or surface
-CLIMB = 48  # hull vertices above which climbing along edges is faster than testing all
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
@@ -99,54 +97,11 @@ def cylinder_support(size, u):
 
 
 @kernel
-def highest_vertex(m1, start, count, u):
-    """Returns the first of a hull's highest vertices along u, by testing all; the index counts from the hull's first.
-
-    start, count: first vertex of the hull in hull_vert, and number of its vertices.
-    """
-    best = dot(m1.hull_vert[start], u)
-    vertex = 0.0
-    for k in range(1, count):
-        height = dot(m1.hull_vert[start + k], u)
-        vertex = where(height > best, k, vertex)
-        best = fmax(height, best)
-    return whole(vertex)
-
-
-@kernel
-def climb(m1, start, count, u, vertex):
-    """Returns a hull's highest vertex along u, by moving from a vertex to its highest neighbour.
-
-    This is exact on a convex hull.  The maximum uses a select, not a branch, because which neighbour is higher cannot
-    be predicted.
-
-    Args:
-        start, count: first vertex of the hull in hull_vert, and number of its vertices.
-        vertex: where the search starts; like the result, counted from the hull's first vertex.
-    """
-    best = dot(m1.hull_vert[start + vertex], u)
-    for _ in range(count):
-        hull_vertex = start + vertex
-        # -1 if no neighbour is higher.  This `where`, whose mask is always false, gives -1 the precision of `best`,
-        # because the `where` in the loop selects it
-        neighbour = where(best < best, best, -1.0)
-        for edge in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
-            k = m1.hull_edge[edge]
-            height = dot(m1.hull_vert[start + k], u)
-            neighbour = where(height > best, k, neighbour)
-            best = fmax(height, best)
-        if neighbour < 0.0:
-            break
-        vertex = whole(neighbour)
-    return vertex
-
-
-@kernel
-def cell_of(u):
+def cell_of(u, n):
     """Returns the index of the cell of directions that contains u; the order is that of `model.hull`.
 
     u is projected on a cube: face 2 k if the negative axis k is the major one, 2 k + 1 if the positive one is.  A face
-    has CELLS rows of CELLS cells.
+    has n rows of n cells.
     """
     x_size, y_size, z_size = fabs(u[0]), fabs(u[1]), fabs(u[2])
     face = 0
@@ -159,11 +114,32 @@ def cell_of(u):
         major, minor1, minor2 = u[2], u[0], u[1]
     if major > 0.0:
         face += 1
-    # the coordinates minor / |major| on the face, from -1 to 1, are mapped to 0 .. CELLS - 1
-    scale = (0.5 * CELLS) / fabs(major)
-    row = whole(clip(minor1 * scale + 0.5 * CELLS, 0.0, CELLS - 1.0))
-    column = whole(clip(minor2 * scale + 0.5 * CELLS, 0.0, CELLS - 1.0))
-    return (face * CELLS + row) * CELLS + column
+    # the coordinates minor / |major| on the face, from -1 to 1, are mapped to 0 .. n - 1
+    half = 0.5 * n
+    scale = half / fabs(major)
+    row = whole(clip(minor1 * scale + half, 0.0, n - 1.0))
+    column = whole(clip(minor2 * scale + half, 0.0, n - 1.0))
+    return (face * n + row) * n + column
+
+
+@kernel
+def farthest_vertex(m1, mesh, u):
+    """Returns the first of a hull's farthest vertices along u, counted from the hull's first vertex.
+
+    The candidates of u's cell of directions are tested.  The maximum uses a select, not a branch, because which
+    candidate is higher cannot be predicted.
+    """
+    start = m1.hull_vertadr[mesh]
+    cell = m1.hull_celladr[mesh] + cell_of(u, m1.hull_cells[mesh])
+    first, end = m1.hull_cell[cell], m1.hull_cell[cell + 1]
+    best = dot(m1.hull_vert[start + m1.hull_candidate[first]], u)
+    vertex = where(best < best, best, m1.hull_candidate[first])  # the mask is false: a value of the precision of `best`
+    for k in range(first + 1, end):
+        candidate = m1.hull_candidate[k]
+        height = dot(m1.hull_vert[start + candidate], u)
+        vertex = where(height > best, candidate, vertex)
+        best = fmax(height, best)
+    return whole(vertex)
 
 
 @kernel
@@ -183,21 +159,14 @@ def core_support(m1, d1, side, u):
     """Returns (point, vertex): the farthest point of the shape's core along u, in the shape's frame, and its index.
 
     vertex: NO_VERTEX on a curved shape.  Bit k of a box's vertex is 1 if coordinate k is positive.
-    A hull with at most ASK_ALL vertices is searched completely.  On a larger hull, climbing starts at the vertex that
-    is farthest along the middle of u's cell of directions (hull_start).  For about two of three directions this vertex
-    is the result.
     """
     kind, size = d1.shapes.type[side], d1.shapes.size[side]
     vertex = NO_VERTEX
     x, y, z = zeros(3)
     if kind == MESH:
         mesh = d1.shapes.data[side]
-        first, count = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
-        if count > ASK_ALL:
-            vertex = climb(m1, first, count, u, m1.hull_start[m1.hull_startadr[mesh] + cell_of(u)])
-        else:
-            vertex = highest_vertex(m1, first, count, u)
-        x, y, z = m1.hull_vert[first + vertex]
+        vertex = farthest_vertex(m1, mesh, u)
+        x, y, z = m1.hull_vert[m1.hull_vertadr[mesh] + vertex]
     elif kind == BOX:
         x, x_bit = signed(size[0], u[0])
         y, y_bit = signed(size[1], u[1])

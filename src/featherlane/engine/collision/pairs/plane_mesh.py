@@ -6,8 +6,7 @@ The fields hull_* hold the convex hulls of all meshes.  Each list has an array o
 `...num`: the vertices of a mesh's hull are hull_vert[hull_vertadr[mesh]] and the following.  hull_edge lists the
 neighbours of a vertex, hull_map its faces, hull_polyvert the corners of a face.  All three are numbered within their
 hull.
-climb(m1, start, n, down, vertex) is the highest vertex along `down`, found by climbing from a vertex; cell_of(down) is
-the index of the cell of directions that contains `down`.
+farthest_vertex(m1, mesh, down) is the hull's farthest vertex along `down`.
 m1 and d1 are the model and the data of one world.  The points of shape 1 are in the world at shapes.mat[1] x +
 shapes.pos[1].  A contact is at most shapes.limit away; manifold.count points are stored in manifold.pos, dist and
 normal.  hull_polynormal is the outward normal of a face; faces count from hull_polyadr on.
@@ -23,11 +22,40 @@ Note: this runs one world at a time, because the steps after the search for the 
 """
 
 from featherlane.engine.prelude import *
-from featherlane.engine.collision.convex.support import CLIMB, cell_of, climb
+from featherlane.engine.collision.convex.support import farthest_vertex
 
 MOST = 4  # points of one pair
+CLIMB = 48  # hull vertices above which climbing along edges is faster than testing all
 NO_FACE = -1
 TIE = 1e-12  # m heights that differ by less may be equal up to rounding
+
+
+@kernel
+def climb(m1, start, count, u, vertex):
+    """Returns a hull's highest vertex along u, by moving from a vertex to its highest neighbour.
+
+    This is exact on a convex hull.  The maximum uses a select, not a branch, because which neighbour is higher cannot
+    be predicted.
+
+    Args:
+        start, count: first vertex of the hull in hull_vert, and number of its vertices.
+        vertex: where the search starts; like the result, counted from the hull's first vertex.
+    """
+    best = dot(m1.hull_vert[start + vertex], u)
+    for _ in range(count):
+        hull_vertex = start + vertex
+        # -1 if no neighbour is higher.  This `where`, whose mask is always false, gives -1 the precision of `best`,
+        # because the `where` in the loop selects it
+        neighbour = where(best < best, best, -1.0)
+        for edge in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
+            k = m1.hull_edge[edge]
+            height = dot(m1.hull_vert[start + k], u)
+            neighbour = where(height > best, k, neighbour)
+            best = fmax(height, best)
+        if neighbour < 0.0:
+            break
+        vertex = whole(neighbour)
+    return vertex
 
 
 @kernel
@@ -64,9 +92,7 @@ def lowest_vertex(m1, mesh, down):
     vertex = 0
     start, count = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
     if count > CLIMB:
-        # hull_start: the vertex that is farthest along a direction near `down`
-        hint = m1.hull_start[m1.hull_startadr[mesh] + cell_of(down)]
-        vertex, advantage = climb_to_lowest(m1, start, count, down, hint)
+        vertex, advantage = climb_to_lowest(m1, start, count, down, farthest_vertex(m1, mesh, down))
         # of equally low vertices, MuJoCo's is the one that climbing finds from the first vertex; if the first vertex is
         # no corner of the hull, it has no edges, and climbing cannot start there
         if advantage < TIE and m1.hull_edgenum[start] > 0:
