@@ -1,14 +1,18 @@
 """Convex hulls of meshes: closed, convex, with consistent tables for kernels; on made and on real meshes."""
 
+import itertools
+from types import SimpleNamespace
+
 import mujoco
 import numpy as np
 import pytest
 
-from featherlane.engine.collision.convex.support import cell_of
+from featherlane.engine.collision.convex.support import cell_of, farthest_vertex
 from featherlane.engine.model import load
-from featherlane.engine.model.hull import ASK_ALL, CELLS, _middles
+from featherlane.engine.model.hull import _directions
 from featherlane.engine.model.hull import hulls as hulls_of
 from featherlane.engine.model.outline import outlines
+from featherlane.engine.spatial.types import Vec3
 from featherlane.errors import ModelError
 from robots import wheels
 from robots.models import ROBOTS
@@ -224,35 +228,56 @@ def test_vertices_that_an_edit_made_infinite_are_refused_by_name():
         load(mj)
 
 
-def test_climbing_starts_from_the_farthest_vertex_of_the_cell(rng):
-    points = " ".join(f"{x:.5f}" for x in rng.normal(size=300))
-    mj = mujoco.MjModel.from_xml_string(
-        f'<mujoco><asset><mesh name="m" vertex="{points}"/><mesh name="four" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
-        '<worldbody><body><freejoint/><geom type="mesh" mesh="m"/><geom type="mesh" mesh="four"/></body></worldbody>'
-        "</mujoco>"
+def farthest(hull: dict, mesh: int, u: np.ndarray) -> int:
+    """Returns the farthest vertex of a hull along u by the kernel, from the arrays of the model, with rows of Vec3."""
+    return farthest_vertex.function(SimpleNamespace(**hull), mesh, Vec3(u))
+
+
+def test_the_farthest_vertex_is_a_candidate_of_its_cell(rng):
+    dense = rng.normal(size=(200, 3)) * (1.0, 1.0, 0.01)  # most faces are nearly parallel
+    meshes = {
+        "round": rng.normal(size=(300, 3)),
+        "four": np.vstack([np.zeros(3), np.eye(3)]),
+        "flat": np.vstack([dense, -dense]),
+        "cube": np.array(list(itertools.product((-1.0, 1.0), repeat=3))),
+    }
+    assets = "".join(
+        f'<mesh name="{name}" vertex="{" ".join(f"{x:.5f}" for x in vert.ravel())}"/>' for name, vert in meshes.items()
     )
-    hull = hulls(mj)
-    assert hull["hull_vertnum"][0] > ASK_ALL
-    assert hull["hull_startadr"].tolist() == [0, -1]
-    assert hull["hull_start"].shape == (6 * CELLS**2,)
-    vert, found = hull["hull_vert"][: hull["hull_vertnum"][0]], 0
-    for u in rng.normal(size=(2000, 3)):
-        first = hull["hull_start"][cell_of.function(u)]
-        heights = vert @ (u / np.linalg.norm(u))
-        assert heights[first] > heights.max() - 2.0 / CELLS * np.linalg.norm(vert, axis=1).max()
-        found += heights[first] == heights.max()
-    assert found > 1500
+    geoms = "".join(f'<geom type="mesh" mesh="{name}"/>' for name in meshes)
+    hull = hulls(
+        mujoco.MjModel.from_xml_string(
+            f"<mujoco><asset>{assets}</asset><worldbody><body><freejoint/>{geoms}</body></worldbody></mujoco>"
+        )
+    )
+    assert hull["hull_cell"].shape == (6 * (hull["hull_cells"] ** 2).sum() + 1,)
+    count, rows = np.diff(hull["hull_cell"]), [Vec3(vert) for vert in hull["hull_vert"]]
+    assert (count > 0).all() and hull["hull_cell"][-1] == len(hull["hull_candidate"])
+    for mesh, first in enumerate(hull["hull_vertadr"]):
+        cells, place = hull["hull_cells"][mesh], hull["hull_celladr"][mesh]
+        vert = hull["hull_vert"][first : first + hull["hull_vertnum"][mesh]]
+        corners = np.flatnonzero(hull["hull_edgenum"][first : first + len(vert)])
+        # cells are not larger than the vertices need, and their lists are short
+        assert count[place : place + 6 * cells**2].mean() < 6
+        normals = hull["hull_planenormal"][hull["hull_polyadr"][mesh] :][: hull["hull_polynum"][mesh]]
+        grid = _directions(cells).reshape(-1, 3)  # on the borders of cells, where rounding decides
+        for u in (*rng.normal(size=(500, 3)), *grid[rng.integers(len(grid), size=500)], *normals):
+            height = vert[corners] @ u
+            assert (
+                vert[farthest(hull | {"hull_vert": rows}, mesh, u)] @ u >= height.max() - 1e-15 * np.abs(height).max()
+            )
 
 
 def test_direction_cells_are_numbered_consistently():
-    for k, u in enumerate(_middles()):
-        assert cell_of.function(u) == k
+    for n in (1, 4, 16):
+        for k, u in enumerate(_directions(n)[:, 4]):
+            assert cell_of.function(u, n) == k
 
 
 @pytest.mark.parametrize("u", [(0.0, 0.0, 0.0), (np.nan, 1.0, 0.0), (np.inf, -np.inf, 0.0), (1e-310, 0.0, 1e-320)])
 def test_any_direction_has_a_cell(u):
     with np.errstate(all="ignore"):
-        assert 0 <= cell_of.function(np.array(u)) < 6 * CELLS**2
+        assert 0 <= cell_of.function(np.array(u), 16) < 6 * 16**2
 
 
 def test_face_planes_record_flatness_and_protrusion(rng):

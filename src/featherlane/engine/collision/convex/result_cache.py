@@ -19,8 +19,7 @@ For the current pair, recall.pair has the addresses of its entry and of the worl
 cache, and recall.key its key (`branching_points`).
 m1 and d1 are the model and the data of one world; shapes.*[side] has the type, the size and the pose of each shape, and
 in shapes.data the index of its mesh.  The core of a sphere is its centre, that of a capsule its segment; any other
-shape is its own core.  NO_VERTEX is the index of a point on a curved shape.
-The hull of a mesh has hull_vertnum[mesh] vertices from hull_vert[hull_vertadr[mesh]] on.
+shape is its own core.
 
 Imported kernels:
 
@@ -43,7 +42,7 @@ from featherlane.engine.lanes.record import address
 HEADER, ENTRY, PROOF = 8, 8, 48  # lengths in values
 # offsets in the header: index of the next proof; counts of pairs solved by each method
 NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH, BY_GROWTH = range(5)
-KEY, DIRECTION, HEIGHT, SIZE, KINDS = 0, 1, 4, 5, 6  # offsets in an entry of ENTRY values, the last of which is unused
+KEY, DIRECTION, HEIGHT, SIZE, KINDS = 0, 1, 4, 5, 6  # offsets in an entry
 PROOF_INDEX = 1  # offset of the index of a proof, which replaces the direction if the key is negative
 BYTES = 8  # of a value
 BITS20 = 1 << 20  # more than any number of meshes
