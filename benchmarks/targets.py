@@ -55,9 +55,8 @@ class Goal(NamedTuple):
         Raises:
             LookupError: no row matches, or the section does not exist.
         """
-        page, goal, text = PAGES[self.section].name, "", section(self.section)
-        if self.bound is not None:
-            goal = f"{'at most' if self.most else 'at least'} {self.bound:g}"
+        page, text, bound = PAGES[self.section].name, section(self.section), self.bound
+        goal = "" if bound is None else f"{'at most' if self.most else 'at least'} {bound:g}"
         if not text:  # named, but not yet measured
             return [self.quantity, goal, "", "no" if goal else "", f"[{page}]({page})", "", ""]
         columns, rows = plots.tables(text)[self.table]
@@ -73,9 +72,9 @@ class Goal(NamedTuple):
         measured = f"{value:.5g}"
         if self.of in (min, max) and len(found) > 1:
             measured += f" ({self.of(found, key=found.__getitem__).split()[0]})"
-        reached = (
-            "yes" if goal and (value <= self.bound if self.most else value >= self.bound) else "no" if goal else ""
-        )
+        reached = ""
+        if bound is not None:
+            reached = "yes" if (value <= bound if self.most else value >= bound) else "no"
         return [self.quantity, goal, measured, reached, f"[{page}]({page})", DATE.findall(line)[-1], processor(line)]
 
 
