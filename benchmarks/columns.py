@@ -18,6 +18,7 @@ RATIOS = {
     "speed": ("ratio", "float32", "2 threads / 1", "one world", "smooth only"),
     "robots": ("ratio", "float32", "float32 / float64", "one world"),
     "held-out-robots": ("ratio", "float32", "float32 / float64", "one world"),
+    "second-held-out-robots": ("ratio", "float32", "float32 / float64", "one world"),
     "muscle-robots": ("ratio", "float32", "float32 / float64", "one world"),
     "threads": ("2 threads / 1", "2 cores / 1"),
     "latency": ("ratio p50", "ratio p99"),

@@ -63,6 +63,7 @@ PAGES = {
     "robots": ROOT / "docs" / "robots.md",
     "muscle-robots": ROOT / "docs" / "robots.md",
     "held-out-robots": ROOT / "docs" / "robots.md",
+    "second-held-out-robots": ROOT / "docs" / "robots.md",
     "targets": ROOT / "docs" / "performance-goals.md",
     "accuracy": ROOT / "docs" / "accuracy.md",
     "collision": ROOT / "docs" / "speed.md",

@@ -2,6 +2,7 @@
 
     python benchmarks/robots.py --write
     python benchmarks/robots.py --held-out --write    ten robots that were named before their first timing
+    python benchmarks/robots.py --second-held-out --write    ten further ones
     python benchmarks/robots.py --muscles --write     musculoskeletal models
 
 The models are those of public wheels (`tests/robots/wheels.py`), unchanged.  Races and shares are those of
@@ -21,7 +22,7 @@ from featherlane.engine.model.enums import MESH
 from featherlane.tools.profile.stage_times import stage_times
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from robots.wheels import HELD_OUT_MODELS, MUSCLE_MODELS, Unreachable, model_path
+from robots.wheels import HELD_OUT_MODELS, MUSCLE_MODELS, SECOND_HELD_OUT_MODELS, Unreachable, model_path
 
 ROBOTS = {
     "robosuite/robots": "spot spot_arm tiago baxter gr1 panda sawyer ur5e jaco xarm7",
@@ -108,11 +109,12 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=9, help="measured rounds of each race")
     parser.add_argument("--held-out", action="store_true", help="the robots that were named before their first timing")
+    parser.add_argument("--second-held-out", action="store_true", help="ten further ones, likewise")
     parser.add_argument("--muscles", action="store_true", help="musculoskeletal models")
     parser.add_argument("--models", nargs="*", help="wheel/model")
     asked = parser.parse_args()
     rows, chosen = [], HELD_OUT_MODELS if asked.held_out else MUSCLE_MODELS if asked.muscles else MODELS
-    for name in asked.models or chosen:
+    for name in asked.models or (SECOND_HELD_OUT_MODELS if asked.second_held_out else chosen):
         print(name, file=sys.stderr)
         try:
             rows.append(row(name, asked.rounds))
@@ -121,6 +123,8 @@ def main() -> None:
     table = markdown(COLUMNS, rows)
     if asked.held_out:
         publish("held-out-robots", f"{table}\n\n{origin()}", asked.write)
+    elif asked.second_held_out:
+        publish("second-held-out-robots", f"{table}\n\n{origin()}", asked.write)
     elif asked.muscles:
         publish("muscle-robots", f"{table}\n\n{origin()}", asked.write)
     else:

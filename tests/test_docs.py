@@ -106,13 +106,23 @@ def test_goals_are_compared_with_the_present_tables(report, monkeypatch):
     targets = importlib.import_module("targets")
     assert targets.rows() == links.rows(report.section("targets"))
     table = "| model | part | ratio |\n| --- | --- | --- |\n| a | x | 3.0 (1 - 4) |\n| b | x | 2.0 |\n| c | y | 1.0 |\n"
-    monkeypatch.setattr(targets, "section", lambda name: f"{table}\n`made: ...; 2026-11-26.`"[:-1])
+    origin = "`python x.py` wrote {} on {}. Machine: {}, 1 cores, x86-64-v4. Kernels."
+    text = f"{table}\n{origin.format('this table', '2026-11-26', 'AMD')}"
+    monkeypatch.setattr(targets, "section", lambda name: text)
     goal = targets.Goal("q", "robots", "ratio", 2.0, rows=". x")
+    assert goal.row()[5:] == ["2026-11-26", "AMD x86-64-v4"]
     assert goal.row()[1:4] == ["at least 2", "2 (b)", "yes"]
     assert goal._replace(of=max, most=True).row()[1:4] == ["at most 2", "3 (a)", "no"]
     assert goal._replace(of=targets.MEDIAN, rows="", bound=None).row()[1:4] == ["", "2", ""]
     with pytest.raises(LookupError, match="no row of robots matches 'd'"):
         goal._replace(rows="d").row()
+    # columns of another processor, measured later; a quotient; a table that is not measured yet
+    table = table.replace(" |\n", " | 5.0 |\n").replace("ratio | 5.0", "ratio | ratio, B x86-64-v4")
+    text = f"{table}\n*B x86-64-v4*: {origin.format('these columns', '2026-12-01', 'B')}\n\n{text.splitlines()[-1]}"
+    assert goal.row()[1:4] + goal.row()[5:] == ["at least 2", "5 (a)", "yes", "2026-12-01", "B x86-64-v4"]
+    assert goal._replace(over="ratio").row()[2] == "1.6667 (a)"
+    text = ""
+    assert goal.row()[1:4] == ["at least 2", "", "no"]
 
 
 def test_a_section_is_replaced_and_nothing_else(report, monkeypatch, tmp_path):

@@ -60,7 +60,10 @@ def test_all_real_models_load_and_step_without_non_finite_worlds(wheel, real_mod
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name in SMALL else pytest.mark.slow) for name in wheels.HELD_OUT_MODELS],
+    [
+        pytest.param(name, marks=() if name in SMALL else pytest.mark.slow)
+        for name in (*wheels.HELD_OUT_MODELS, *wheels.SECOND_HELD_OUT_MODELS)
+    ],
 )
 def test_robots_named_before_their_first_timing_follow_the_rule_and_equal_mujoco(name, real_model):
     found = checked(real_model, [name], SHORT)
@@ -82,12 +85,15 @@ def test_musculoskeletal_models_equal_mujoco(name, real_model):
     assert max(np.abs(state["qpos"] - mj.qpos0).max() for state in met) > 0.5
 
 
-def test_the_page_of_robots_names_the_same_packages_and_files():
+@pytest.mark.parametrize(
+    ("heading", "chosen"),
+    [("held-out robots", wheels.HELD_OUT_WHEELS), ("second held-out set", wheels.SECOND_HELD_OUT_WHEELS)],
+)
+def test_the_page_of_robots_names_the_same_packages_and_files(heading, chosen):
     page = (Path(__file__).parents[1] / "docs" / "performance-goals.md").read_text()
-    rows = links.rows(page.partition("## Selection of the held-out robots")[2])
+    rows = links.rows(page.partition(f"## Selection of the {heading}\n")[2])
     named = {(row[0], row[1], row[2].split("`")[1]) for row in rows if row[3]}
-    known = wheels.HELD_OUT_WHEELS.values()
-    assert named == {(wheel.project, wheel.version, f"{wheel.folder}/{wheel.models[0]}.xml") for wheel in known}
+    assert named == {(w.project, w.version, f"{w.folder}/{w.models[0]}.xml") for w in chosen.values()}
     assert len(named) == 10
 
 
