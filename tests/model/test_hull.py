@@ -9,7 +9,6 @@ import pytest
 
 from featherlane.engine.collision.convex.support import cell_of, farthest_vertex
 from featherlane.engine.model import load
-from featherlane.engine.model.hull import _directions
 from featherlane.engine.model.hull import hulls as hulls_of
 from featherlane.engine.model.outline import outlines
 from featherlane.engine.spatial.types import Vec3
@@ -228,6 +227,17 @@ def test_vertices_that_an_edit_made_infinite_are_refused_by_name():
         load(mj)
 
 
+def directions(n: int) -> np.ndarray:
+    """Returns (6, 2 n + 1, 2 n + 1, 3): directions to corners, middles of edges and centres of cells; see `cell_of`."""
+    at = np.linspace(-1.0, 1.0, 2 * n + 1)
+    out = np.zeros((6, len(at), len(at), 3))
+    for face in range(6):
+        k = face // 2
+        out[face, ..., k] = 1.0 if face % 2 else -1.0
+        out[face, ..., (k + 1) % 3], out[face, ..., (k + 2) % 3] = np.meshgrid(at, at, indexing="ij")
+    return out
+
+
 def farthest(hull: dict, mesh: int, u: np.ndarray) -> int:
     """Returns the farthest vertex of a hull along u by the kernel, from the arrays of the model, with rows of Vec3."""
     return farthest_vertex.function(SimpleNamespace(**hull), mesh, Vec3(u))
@@ -260,7 +270,7 @@ def test_the_farthest_vertex_is_a_candidate_of_its_cell(rng):
         # cells are not larger than the vertices need, and their lists are short
         assert count[place : place + 6 * cells**2].mean() < 6
         normals = hull["hull_planenormal"][hull["hull_polyadr"][mesh] :][: hull["hull_polynum"][mesh]]
-        grid = _directions(cells).reshape(-1, 3)  # on the borders of cells, where rounding decides
+        grid = directions(cells).reshape(-1, 3)  # on the borders of cells, where rounding decides
         for u in (*rng.normal(size=(500, 3)), *grid[rng.integers(len(grid), size=500)], *normals):
             height = vert[corners] @ u
             assert (
@@ -270,7 +280,7 @@ def test_the_farthest_vertex_is_a_candidate_of_its_cell(rng):
 
 def test_direction_cells_are_numbered_consistently():
     for n in (1, 4, 16):
-        for k, u in enumerate(_directions(n)[:, 4]):
+        for k, u in enumerate(directions(n)[:, 1::2, 1::2].reshape(-1, 3)):
             assert cell_of.function(u, n) == k
 
 

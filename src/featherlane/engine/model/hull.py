@@ -23,7 +23,8 @@ from featherlane.engine.spatial.types import Vec3
 if TYPE_CHECKING:
     import mujoco
 
-CELLS_PER_VERTEX, MOST_CELLS = 3, 64  # of directions; MOST_CELLS: along the edge of a face of the cube
+CELLS_PER_VERTEX = 3  # cells of directions
+CELLS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96)  # along the edge of a face of the cube of directions
 LEVEL = 1e-12  # of the hull's size: a vertex that is lower by at most this counts as equally high
 SMALL = 10  # from this number of mesh vertices on, MuJoCo climbs along the hull's edges
 FLAT = 0.25e-3  # largest error of a flat face, relative to the height by which all other vertices are below it
@@ -105,65 +106,62 @@ def _farthest_vertices(hulls: list[dict[str, np.ndarray]]) -> dict[str, np.ndarr
 def _candidates(hull: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Returns (6 n^2,) the number of candidates of each cell, and the candidates, ascending within each cell.
 
-    The cells of a cube's face are halved along both edges until there are CELLS_PER_VERTEX for each vertex.  A cell is
-    the convex cone of the directions to its four corners, so a vertex v is at least as high as a vertex w along some
-    direction of it only if it is along one of these four.  The candidates are those of the halved cell that are at
-    least as high as each of five vertices in this sense: the farthest along the corners and the centre.  They include
-    all farthest vertices.  A vertex without edges is no corner of the hull and no candidate.
+    There are about CELLS_PER_VERTEX cells for each vertex.  Larger cells come first, and are halved along both edges.
+    The candidates of a cell are those of the halved one that may be farthest (`_farthest_in_cells`).  A vertex without edges is no corner of the hull and no candidate.
     """
     corners = np.flatnonzero(hull["edgenum"])
     corners = corners if len(corners) else np.arange(len(hull["vert"]))
-    level = LEVEL * np.abs(hull["vert"]).max()
-    n, count, found = 1, np.full(6, len(corners)), np.tile(corners, 6)
-    while True:
-        count, found = _farthest_in_cells(hull["vert"], n, count, found, level)
-        if 6 * n * n >= CELLS_PER_VERTEX * len(corners) or n == MOST_CELLS:
-            return count, found
+    last = min(CELLS, key=lambda n: abs(6 * n * n - CELLS_PER_VERTEX * len(corners)))
+    n = 3 if last % 3 == 0 else 1
+    count, found = np.full(6 * n * n, len(corners)), np.tile(corners, 6 * n * n)
+    count, found = _farthest_in_cells(hull["vert"], n, count, found)
+    while n < last:
         # the candidates of cell (face, i, j) for its quarters (face, 2 i, 2 j) to (face, 2 i + 1, 2 j + 1)
         quarter = np.arange(6 * n * n).reshape(6, n, n).repeat(2, axis=1).repeat(2, axis=2).ravel()
         found = found[_rows(_starts(count)[quarter], count[quarter])]
         count, n = count[quarter], 2 * n
+        count, found = _farthest_in_cells(hull["vert"], n, count, found)
+    return count, found
 
 
-def _farthest_in_cells(
-    vert: np.ndarray, n: int, count: np.ndarray, found: np.ndarray, level: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (count, found) with those candidates of each cell only that may be farthest; see `_candidates`.
+def _farthest_in_cells(vert: np.ndarray, n: int, count: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (count, found) with those candidates of each cell only that may be farthest along a direction in it.
+
+    The cells are those of `collision.support.cell_of`: n x n squares on each face of a cube, face 2 k + (1 if axis k is
+    positive), ordered by the square's index along axis k + 1, then along axis k + 2.  In a cell, directions are
+    (+-1, u, v) along axes (k, k + 1, k + 2), with u and v in intervals of length 2 / n, so the height of a vertex is
+    linear in u and v.  Its advantage over another vertex is largest at one of the four corners.
+    A candidate remains if, with this largest advantage, it is at least as high as each of five vertices: the farthest
+    ones along the corners and the centre.  All farthest vertices remain.
 
     Args:
         vert: (v, 3), the vertices.
-        n: cells along the edge of a face of the cube.
         count, found: candidates of the cells, one cell after the other.
-        level: a vertex that is lower by at most this counts as equally high [m].
     """
-    first, cell = _starts(count), np.repeat(np.arange(len(count)), count)
-    directions = _directions(n)  # (6 n^2, 5, 3): the corners, then the centre
-    x, y, z = (vert[found, k, None] * directions[cell, :, k] for k in range(3))
-    height = x + y + z
-    highest = np.maximum.reduceat(height, first)
-    keeps = np.ones(len(found), bool)
-    for k in range(5):
-        at_top = np.flatnonzero(height[:, k] == highest[cell, k])
-        _, first_at_top = np.unique(cell[at_top], return_index=True)
-        top = at_top[first_at_top]  # of each cell, its farthest vertex along direction k
-        keeps &= (height[:, :4] >= height[top][cell, :4] - level).any(1)
-    return np.bincount(cell[keeps], minlength=len(count)), found[keeps]
-
-
-def _directions(n: int) -> np.ndarray:
-    """Returns (6 n^2, 5, 3) the directions to the corners of each cell, and to its centre.
-
-    The cells are ordered as in `collision.support.cell_of`.  They are squares on the faces of a cube: face 2 k + (1 if
-    axis k is positive), then the square's index along axis k + 1, then along axis k + 2.
-    """
-    out = np.zeros((6, n, n, 5, 3))
-    for k, (i, j) in enumerate(((0.0, 0.0), (0.0, 2.0), (2.0, 0.0), (2.0, 2.0), (1.0, 1.0))):
-        u, v = np.meshgrid((2.0 * np.arange(n) + i) / n - 1.0, (2.0 * np.arange(n) + j) / n - 1.0, indexing="ij")
-        for face in range(6):
-            axis = face // 2
-            out[face, ..., k, axis] = 1.0 if face % 2 else -1.0
-            out[face, ..., k, (axis + 1) % 3], out[face, ..., k, (axis + 2) % 3] = u, v
-    return out.reshape(-1, 5, 3)
+    face, i, j = np.unravel_index(np.arange(len(count)), (6, n, n))
+    axis, side = face // 2, 2.0 / n
+    # a single candidate remains
+    several = np.flatnonzero(count > 1)
+    pairs, number = _rows(_starts(count)[several], count[several]), count[several]
+    first, cell = _starts(number), np.repeat(several, number)
+    # the height at the first corner of the cell, and its rise along both edges of the cell
+    flat, place = vert.ravel(), 3 * found[pairs]
+    along, rise_u, rise_v = (flat[place + ((axis + k) % 3)[cell]] for k in range(3))
+    sign, u0, v0 = (values[cell] for values in (2.0 * (face % 2) - 1.0, side * i - 1.0, side * j - 1.0))
+    height = sign * along + u0 * rise_u + v0 * rise_v
+    rise_u, rise_v = side * rise_u, side * rise_v
+    level, keeps = LEVEL * np.abs(vert).max(), np.ones(len(pairs), bool)
+    for u, v in ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0), (0.5, 0.5)):
+        at = height + u * rise_u + v * rise_v
+        is_top = np.flatnonzero(at == np.repeat(np.maximum.reduceat(at, first), number))
+        top = np.empty(len(count), np.int64)
+        top[cell[is_top]] = is_top  # one of equally high vertices
+        top = np.repeat(top[several], number)
+        advantage = height - height[top] + np.maximum(rise_u - rise_u[top], 0.0) + np.maximum(rise_v - rise_v[top], 0.0)
+        keeps &= advantage >= -level
+    remains = np.ones(len(found), bool)
+    remains[pairs] = keeps
+    return np.bincount(np.repeat(np.arange(len(count)), count)[remains], minlength=len(count)), found[remains]
 
 
 def _starts(count: np.ndarray) -> np.ndarray:
