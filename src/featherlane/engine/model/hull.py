@@ -107,7 +107,8 @@ def _candidates(hull: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Returns (6 n^2,) the number of candidates of each cell, and the candidates, ascending within each cell.
 
     There are about CELLS_PER_VERTEX cells for each vertex.  Larger cells come first, and are halved along both edges.
-    The candidates of a cell are those of the halved one that may be farthest (`_farthest_in_cells`).  A vertex without edges is no corner of the hull and no candidate.
+    The candidates of a cell are those of the halved one that may be farthest (`_farthest_in_cells`).  A vertex without
+    edges is no corner of the hull and no candidate.
     """
     corners = np.flatnonzero(hull["edgenum"])
     corners = corners if len(corners) else np.arange(len(hull["vert"]))
