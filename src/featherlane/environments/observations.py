@@ -14,7 +14,7 @@ from featherlane.environments.images import ObservedImages
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError, near
-from featherlane.extension import as_real_array, instance, one_of
+from featherlane.extension import as_real_array, instance, is_numbers, one_of
 
 ONE_THREAD = 10_000  # length of vectors up to which BLAS uses one thread; more threads take 6 ms of processor time
 STATE = "state"  # name of the observed numbers without groups, next to images
@@ -133,6 +133,8 @@ class Observations:
     def _columns(self, group: str, name: str, values: Any) -> np.ndarray:
         """Checks a part of the observation and returns it as (n, k)."""
         n = self.batch.nworld
+        if is_numbers(values) and values.ndim == 2 and len(values) == n:
+            return values
         what, allowed = entitled("observation", group, name), f"is an array ({n}, k) of numbers"
         part = as_real_array(what, values, allowed)
         if part.ndim < 2 or len(part) != n or (part.ndim > 2 and not name):

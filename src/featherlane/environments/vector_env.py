@@ -21,7 +21,7 @@ from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
 from featherlane.environments.task import Task, unused_controls, worlds_of
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.extension import as_real_array, hold_histories, instance, one_of, regular, whole_argument
+from featherlane.extension import as_real_array, hold_histories, instance, is_numbers, one_of, regular, whole_argument
 from featherlane.policies import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
@@ -430,6 +430,8 @@ class TaskEnv(VectorEnv):
 
 def _checked(name: str, part: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Checks an array of numbers of a shape and returns it."""
+    if is_numbers(value) and value.shape == shape:
+        return value
     what = f"{name} {part!r}" if part else name
     value = as_real_array(what, value, f"is an array {shape} of numbers")
     if value.shape != shape:
