@@ -23,7 +23,6 @@ from featherlane.engine.model.assignment import (
     check_finite,
     described,
     is_mixed,
-    is_numbers,
     real_number,
     regular,
 )
@@ -73,7 +72,6 @@ __all__ = [  # noqa: RUF022  in groups
     "instance",
     "interval",
     "is_mixed",
-    "is_numbers",
     "one_of",
     "real_number",
     "regular",

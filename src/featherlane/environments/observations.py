@@ -14,7 +14,7 @@ from featherlane.environments.images import ObservedImages
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError, near
-from featherlane.extension import as_real_array, instance, is_numbers, one_of
+from featherlane.extension import as_real_array, instance, one_of
 
 ONE_THREAD = 10_000  # length of vectors up to which BLAS uses one thread; more threads take 6 ms of processor time
 STATE = "state"  # name of the observed numbers without groups, next to images
@@ -195,6 +195,11 @@ class Observations:
                 if noise.ndim < 2 or (len(noise), int(np.prod(noise.shape[1:]))) != shape:
                     raise ModelError(f"{what}: got shape {noise.shape}, allowed is {allowed}")
                 rows[ids, at] = noise.reshape(shape)
+
+
+def is_numbers(value: Any) -> bool:
+    """Returns whether the value is an array of real numbers that needs no conversion."""
+    return type(value) is np.ndarray and value.dtype.kind in "biuf"
 
 
 @lru_cache(1000)  # of names, which are the same in each step

@@ -15,13 +15,13 @@ from featherlane.environments.checkpoints import checkpoint, restore
 from featherlane.environments.compiled import sensordata_slice
 from featherlane.environments.infos import add_infos, part_of
 from featherlane.environments.live_arrays import attach, live_arrays
-from featherlane.environments.observations import Observations, named
+from featherlane.environments.observations import Observations, is_numbers, named
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
 from featherlane.environments.task import Task, unused_controls, worlds_of
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.extension import as_real_array, hold_histories, instance, is_numbers, one_of, regular, whole_argument
+from featherlane.extension import as_real_array, hold_histories, instance, one_of, regular, whole_argument
 from featherlane.policies import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
