@@ -133,6 +133,8 @@ class Observations:
     def _columns(self, group: str, name: str, values: Any) -> np.ndarray:
         """Checks a part of the observation and returns it as (n, k)."""
         n = self.batch.nworld
+        if is_numbers(values) and values.ndim == 2 and len(values) == n:
+            return values
         what, allowed = entitled("observation", group, name), f"is an array ({n}, k) of numbers"
         part = as_real_array(what, values, allowed)
         if part.ndim < 2 or len(part) != n or (part.ndim > 2 and not name):
@@ -193,6 +195,11 @@ class Observations:
                 if noise.ndim < 2 or (len(noise), int(np.prod(noise.shape[1:]))) != shape:
                     raise ModelError(f"{what}: got shape {noise.shape}, allowed is {allowed}")
                 rows[ids, at] = noise.reshape(shape)
+
+
+def is_numbers(value: Any) -> bool:
+    """Returns whether the value is an array of real numbers that needs no conversion."""
+    return type(value) is np.ndarray and value.dtype.kind in "biuf"
 
 
 @lru_cache(1000)  # of names, which are the same in each step

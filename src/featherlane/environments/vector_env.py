@@ -15,7 +15,7 @@ from featherlane.environments.checkpoints import checkpoint, restore
 from featherlane.environments.compiled import sensordata_slice
 from featherlane.environments.infos import add_infos, part_of
 from featherlane.environments.live_arrays import attach, live_arrays
-from featherlane.environments.observations import Observations, named
+from featherlane.environments.observations import Observations, is_numbers, named
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
@@ -430,6 +430,8 @@ class TaskEnv(VectorEnv):
 
 def _checked(name: str, part: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Checks an array of numbers of a shape and returns it."""
+    if is_numbers(value) and value.shape == shape:
+        return value
     what = f"{name} {part!r}" if part else name
     value = as_real_array(what, value, f"is an array {shape} of numbers")
     if value.shape != shape:

@@ -7,7 +7,6 @@ meanings: 0.02 for a `solref` would also set the damping ratio.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +20,6 @@ MIXED = tuple(
     "biasprm gear poly eq_data geom_fluid geom_aabb surfacevel cam_intrinsic sensor_interval".split()
 )
 FLAGS = (0, 1)
-FEW = 32
 
 
 @functools.cache
@@ -94,19 +92,6 @@ def _is_masked(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(map(_is_masked, value))
     return isinstance(value, np.ma.MaskedArray)
-
-
-def is_numbers(value: Any) -> bool:
-    """Returns whether the value is an array of real numbers that needs no conversion."""
-    return type(value) is np.ndarray and value.dtype.kind in "biuf"
-
-
-def has_finite_sum(*arrays: np.ndarray) -> bool:
-    """Returns whether the sum of all numbers is finite, which implies that all of them are."""
-    total = 0.0
-    for a in arrays:
-        total += sum(a.ravel().tolist()) if a.size < FEW else np.add.reduce(a, axis=None)  # a fourth of NumPy's time
-    return math.isfinite(total)
 
 
 def regular(name: str, value: Any) -> np.ndarray:

@@ -169,7 +169,8 @@ class WorldArrays:
         """Returns assignments of the default state and inputs to the worlds `at`, from their expanded fields."""
         q0, fields = self.expanded.get("qpos0"), self.model.__dict__  # attributes would count as possible edits
         new, sizes = {"qpos": fields["qpos0"] if q0 is None else q0[at], "eq_active": fields["eq_active0"]}, self.sizes
-        new |= mocap_defaults(self.model, lambda name: self.expanded.own(name, at))
+        if self.rows["mocap_pos"].size or "tree_asleep" in self.rows:
+            new |= mocap_defaults(self.model, lambda name: self.expanded.own(name, at))
         if sizes["nhistory"]:
             step, interval = (self.expanded.own(name, at) for name in ("opt_timestep", "sensor_interval"))
             new["history"] = empty_history(self.model, step.ravel(), interval)
