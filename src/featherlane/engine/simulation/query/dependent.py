@@ -36,7 +36,8 @@ SIZES = {
     "neq": "equality constraints", "ncam": "cameras",
 }  # fmt: skip
 _scratch = Declare("dependent_fields", "scratch")
-ELSEWHERE = ("body_subtreemass", "geom_fluid")  # dependent fields that are not computed here
+FLUID = "geom_fluid"
+ELSEWHERE = ("body_subtreemass", FLUID)  # dependent fields that are not computed here
 CONSTANTS = Layout(
     "Constants",
     (
@@ -341,19 +342,32 @@ def dependent_tiles(m, d, b, p, thread, tile):
 
 
 class DependentFields(Query):
-    """Holds rows of the dependent fields; the answer maps each to rows (nworld, ...).
+    """Holds rows of the dependent fields.
 
     Args:
         model: the model.
         nworld: worlds.
+
+    Attributes:
+        rows: (nworld, n) the fields of each world, one after the other, and those in ELSEWHERE that others set.
+        places: by field, the columns in `rows` and the shape.
     """
 
-    loop, number, reads = dependent_tiles, 1, ("mocap_pos", "mocap_quat")
+    loop, number, reads, is_kept = dependent_tiles, 1, ("mocap_pos", "mocap_quat"), True
 
     def __init__(self, model: Model, nworld: int):
-        fields = [field for field in CONSTANTS.stored if field.name in DEPENDENT_REALS]
-        sizes = {name: getattr(model, name) for name in SIZES}
-        self.taken = {field.name: np.zeros((nworld, 1, *field.dims(sizes))) for field in fields}
+        self.places: dict[str, tuple[slice, tuple[int, ...]]] = {}
+        n = 0
+        for name in (field.name for field in MODEL.stored if field.name in DEPENDENT_REALS and field.name != FLUID):
+            own = model.__dict__[name]
+            self.places[name] = slice(n, n + own.size), own.shape
+            n += own.size
+        self.rows = np.zeros((nworld, n))
+        self.taken = {name: rows[:, None] for name, rows in self.by_field(self.rows).items() if name in CONSTANTS}
 
-    def answer(self) -> dict[str, np.ndarray]:
-        return {name: rows[:, 0] for name, rows in self.taken.items()}
+    def by_field(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns views (n, ...) of the fields of rows with the columns of `rows`."""
+        return {name: rows[:, at].reshape(len(rows), *shape) for name, (at, shape) in self.places.items()}
+
+    def answer(self) -> np.ndarray:
+        return self.rows
