@@ -312,7 +312,7 @@ def dependent_fields(m, d, p):
     Reads:  the model, body_subtreemass included.
     Writes: *; qpos, mocap_pos, mocap_quat; what `kinematics`, `frames`, `com_pos`, `tendon`, `crb`, `factor_m`
             and `transmission` write.
-    Cost:   O(nbody nv depth).
+    Cost:   O((nbody + nv) depth^2 + nout nv depth).
     """
     move_to(m, d, m.qpos0)
     transmission(m, d)
