@@ -137,16 +137,16 @@ def dependent_worlds(model: Model) -> DependentWorlds:
 
 # ---- worlds of a batch -----------------------------------------------------------------------------------------------
 def _constants(
-    arrays: WorldArrays, chosen: np.ndarray, changes: Mapping[str, Entries], compiled: bool
+    arrays: WorldArrays, names: list[str], chosen: np.ndarray, changes: Mapping[str, Entries], compiled: bool
 ) -> dict[str, np.ndarray]:
-    """Returns the dependent fields (n, ...) of worlds by name, from their rows with changed entries."""
+    """Returns dependent fields (n, ...) of worlds by name, from their rows with changed entries."""
     expanded, model = arrays.expanded, arrays.model
     if not len(chosen):
         return {}
     values = {name: expanded[name][chosen].astype(np.float64, copy=False) for name in expanded.inputs()}
     for name, (places, entries) in changes.items():
         values[name].reshape(len(chosen), -1)[:, places] = entries
-    worlds, names, values = dependent_worlds(model), dependent(model, expanded), exact(model, values, arrays.dtype)
+    worlds, values = dependent_worlds(model), exact(model, values, arrays.dtype)
     rows = worlds.compiled(values, len(chosen)) if compiled else worlds.of(values, len(chosen), "geom_fluid" in names)
     if MEAN in names:
         rows[MEAN] = mean_inertia(rows["dof_M0"])
@@ -156,9 +156,10 @@ def _constants(
 def set_const_of(arrays: WorldArrays, chosen: np.ndarray) -> None:
     """Recomputes the model fields that depend on expanded ones, in the chosen worlds."""
     arrays.check_edits()
-    for name in dependent(arrays.model, arrays.expanded):
+    names = dependent(arrays.model, arrays.expanded)
+    for name in names:
         arrays.expand(name)
-    rows = _constants(arrays, chosen, {}, compiled=False)
+    rows = _constants(arrays, names, chosen, {}, compiled=False)
     set_all([(arrays.expand(name), chosen, values) for name, values in rows.items() if values.size])
 
 
@@ -175,7 +176,8 @@ def set_variant(arrays: WorldArrays, chosen: np.ndarray, values: Mapping[str, En
     arrays.check_edits()
     fields = {name: arrays.expand(name).reshape(arrays.nworld, -1) for name in values}
     new: list[Assignment] = [(fields[n], (chosen[:, None], at), entries) for n, (at, entries) in values.items()]
-    for name, rows in _constants(arrays, chosen, values, compiled=True).items():
+    names = dependent(arrays.model, arrays.expanded)
+    for name, rows in _constants(arrays, names, chosen, values, compiled=True).items():
         if name in arrays.expanded or (rows != arrays.model.__dict__[name]).any():
             # a changed entry of a field that is recomputed as well, such as a bounding volume, has the new value
             new.append((arrays.expand(name), chosen, rows))

@@ -241,7 +241,7 @@ class Plans:
 
     def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Returns indices of worlds in the list of a call, which may contain all of them in another order."""
-        if len(chosen) == self.arrays.nworld and (chosen[1:] > chosen[:-1]).all():
+        if chosen[-1] == len(chosen) - 1 and (chosen[1:] > chosen[:-1]).all():  # 0, 1, 2, ...
             return order
         return np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
 
