@@ -106,7 +106,7 @@ def body_inverse_weight(m, d, p, b):
 def store_body_weights(m, d, p):
     """body_invweight0 <- inverse weights of the bodies; of a simple body on slides from its mass."""
     for b in range(m.nbody):
-        if m.body_weldid[b] == 0:
+        if m.body_lastdof[b] < 0:  # fixed, or a mocap body
             p.body_invweight0[b] = (0.0, 0.0)
         elif m.body_simple[b] == 2:
             p.body_invweight0[b] = (1.0 / fmax(m.body_mass[b], MINVAL), 0.0)
