@@ -153,6 +153,18 @@ def test_reverted_edits_restore_all_bits():
     assert np.array_equal(model.real_buffer, before)
 
 
+def test_worlds_follow_each_edit_of_the_models_masses():
+    model = loaded("humanoid")
+    batch = fl.Batch(model, 3)
+    batch.expand("dof_armature")[...] *= 2.0
+    for factor in (1.0, 2.0, 3.0, 1.0 / 6.0):
+        model.body_mass[...] *= factor
+        batch.set_const()
+        expected = Constants(model).of(model, {"dof_armature": 2.0 * model.dof_armature[None]}, 1)
+        for name in ("body_subtreemass", "body_invweight0", "dof_invweight0", "actuator_acc0"):
+            np.testing.assert_allclose(batch.expand(name)[2], expected[name][0], rtol=ROUNDING, err_msg=name)
+
+
 def test_only_chosen_worlds_are_recomputed():
     model = loaded("joints")
     batch = recomputed(model, edited(model, ["body_mass"], 4), ids=[1, 3])

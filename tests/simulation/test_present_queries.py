@@ -99,6 +99,24 @@ def change(data, what):
         fl.stages.kinematics(data.model, data)
 
 
+def test_an_object_has_one_jacobian_by_name_and_by_each_kind_of_number(model):
+    data = moved(model)
+    expected = flat(q.jac_body(model, data, "arm"))
+    for key in (2, np.int64(2), np.array(2), np.str_("arm")):
+        assert flat(q.jac_body(model, data, key)).tobytes() == expected.tobytes()
+    assert flat(q.jac_site(model, data, 2)).tobytes() != expected.tobytes()
+
+
+@pytest.mark.parametrize("key", [2.0, 4, -1, "tip", [2], None])
+def test_after_a_query_of_an_object_another_key_is_still_checked(model, key):
+    data = moved(model)
+    q.jac_body(model, data, 2)
+    q.jac_site(model, data, "tip")
+    for _ in range(2):
+        with pytest.raises(fl.UnknownNameError):
+            q.jac_body(model, data, key)
+
+
 @pytest.mark.parametrize("what", ["nothing", "qpos", "mocap_pos", "step", "body_ipos", "reset", "stage"])
 @pytest.mark.parametrize("passed", [False, True], ids=["fresh", "after a pass"])
 def test_a_query_of_a_data_answers_for_the_present_state(model, what, passed):

@@ -317,6 +317,28 @@ def reduce_columns(rows, L, x):
 
 
 @kernel
+def reduce_chain(rows, L, x, i):
+    """x <- L^-T x for a column whose only entries are at row i and its ancestors: x[p] is that of the p-th of these.
+
+    The roundings and their order are those of `reduce_columns`.
+    """
+    start, p = rows.adr[i], rows.nnz[i] - 1
+    while p > 0:  # the p-th row and the one before, its parent
+        x_p, x_parent = x[p], x[p - 1]
+        for k in range(rows.nnz[i] - 1, p, -1):
+            address = rows.adr[rows.col[start + k]] + p  # of L_kp
+            x_p = fma(-L[address], x[k], x_p)
+            x_parent = fma(-L[address - 1], x[k], x_parent)
+        x[p], x[p - 1] = x_p, fma(-L[rows.adr[rows.col[start + p]] + p - 1], x_p, x_parent)
+        p -= 2
+    if p == 0:
+        x_0 = x[0]
+        for k in range(rows.nnz[i] - 1, 0, -1):
+            x_0 = fma(-L[rows.adr[rows.col[start + k]]], x[k], x_0)
+        x[0] = x_0
+
+
+@kernel
 def expand_rows(rows, L, inverse, x, k, quotient, height):
     """Computes rows k to k + height - 1 of L^-1 D^-1 x: x_k = x_k / D_k - sum over ancestors j of L_kj x_j.
 

@@ -41,52 +41,57 @@ class DependentWorlds:
         self._arrays = WorldArrays(model, AT_ONCE, np.dtype(np.float64), 0)
         self._runner, self._query = Runner(self._arrays, Team(1)), DependentFields(model, AT_ONCE)
         self._lock = threading.Lock()  # batches of one model share it
-        self._unchanged: dict[str, np.ndarray] = {}  # fields as computed for the loaded model, to compare with
+        self._unchanged: np.ndarray | None = None  # fields as computed for the loaded model, to compare with
+        self._loaded = np.concatenate([self.loaded[name].ravel() for name in self._query.places])
+        self._parents = model.body_parentid.tolist()
+        self._seen, self._edits = object(), []  # the model's stamp at the last comparison, and its result
         self._compiler: Constants | None = None
 
-    def of(self, values: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
+    def of(self, values: Mapping[str, np.ndarray], n: int, fluid: bool = True) -> dict[str, np.ndarray]:
         """Returns the dependent fields of n worlds, (n, ...) by name, in float64.
 
         Args:
             values: real fields that differ by world, (n, ...) by name; other fields have the model's values.
+            n: number of worlds.
+            fluid: whether `geom_fluid` is wanted.
         """
         own = self.model.__dict__
         given = {name: np.broadcast_to(own[name], (n, *own[name].shape)) for name in self._edited()} | {**values}
         with self._lock:
-            if not self._unchanged:
-                (first,) = self._computed({name: self.loaded[name][None] for name in given}, 1)
-                self._unchanged = {name: unchanged(self.loaded[name], rows[0]) for name, rows in first.items()}
-            parts = self._computed(given, n)
-        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        rows = {name: np.where(new == self._unchanged[name], self.loaded[name], new) for name, new in found.items()}
-        rows |= {
-            name: np.broadcast_to(own[name], (n, *own[name].shape)) for name in DEPENDENT_REALS if name not in rows
-        }
-        return rows | {"geom_fluid": self._fluid_of(values, n)}
+            if self._unchanged is None:
+                first = self._computed({name: self.loaded[name][None] for name in given}, 1)[0]
+                self._unchanged = unchanged(self._loaded, first)
+            found = self._computed(given, n)
+        np.copyto(found, self._loaded, where=found == self._unchanged)
+        rows = self._query.by_field(found)
+        return rows | {"geom_fluid": self._fluid_of(values, n)} if fluid else rows
 
     def _edited(self) -> list[str]:
         """Returns the fields of the model that differ from those of the loaded model, except dependent ones."""
+        self.model.check_edits()
         own = self.model.__dict__
-        if np.array_equal(self.model.real_buffer, self.source):
-            return []
-        return [name for name in INPUTS if not np.array_equal(own[name], self.loaded[name])]
+        if own["_own_stamp"] is not self._seen:
+            is_same = np.array_equal(self.model.real_buffer, self.source)
+            self._edits = [] if is_same else [n for n in INPUTS if not np.array_equal(own[n], self.loaded[n])]
+            self._seen = own["_own_stamp"]
+        return self._edits
 
-    def _computed(self, values: Mapping[str, np.ndarray], n: int) -> list[dict[str, np.ndarray]]:
-        """Returns the fields that have entries, for at most AT_ONCE worlds in each part."""
-        own, expanded, parts = self.model.__dict__, self._arrays.expanded, []
+    def _computed(self, values: Mapping[str, np.ndarray], n: int) -> np.ndarray:
+        """Returns the fields (n, ...) in the columns of the query, computed for at most AT_ONCE worlds at a time."""
+        own, expanded, found = self.model.__dict__, self._arrays.expanded, np.empty((n, self._loaded.size))
         for name in {*values, "body_subtreemass"} - expanded.keys():
             self._arrays.expand(name)
+        at, _ = self._query.places["body_subtreemass"]
         for first in range(0, n, AT_ONCE):
-            some = slice(first, min(first + AT_ONCE, n))
-            count = some.stop - first
+            part = found[first : first + AT_ONCE]
+            count, chosen = len(part), np.arange(len(part))
             for name, rows in expanded.items():
-                rows[:count] = values[name][some] if name in values else own[name]
-            chosen = np.arange(count)
-            mass = expanded["body_subtreemass"][:count]
-            mass[...] = subtree_masses(self.model, expanded.own("body_mass", chosen))
-            found = self._runner.query(self._query, chosen) | {"body_subtreemass": mass}
-            parts.append({n: a[:count].reshape(count, *own[n].shape).copy() for n, a in found.items() if a.size})
-        return parts
+                rows[:count] = values[name][first : first + count] if name in values else own[name]
+            mass = subtree_masses(self._parents, expanded.own("body_mass", chosen))
+            expanded["body_subtreemass"][:count] = mass
+            part[...] = self._runner.query(self._query, chosen)[:count]
+            part[:, at] = mass
+        return found
 
     def compiled(self, values: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
         """Returns the same fields, computed by MuJoCo."""
@@ -113,12 +118,13 @@ def unchanged(loaded: np.ndarray, computed: np.ndarray) -> np.ndarray:
     return np.where(close, computed, np.nan)
 
 
-def subtree_masses(model: Model, mass: np.ndarray) -> np.ndarray:
-    """Returns the masses (n, nbody) of the subtrees of bodies with these masses (n, nbody)."""
-    total = mass.copy()
-    for b in range(model.nbody - 1, 0, -1):  # children before their parents
-        total[:, model.body_parentid[b]] += total[:, b]
-    return total
+def subtree_masses(parents: list[int], mass: np.ndarray) -> np.ndarray:
+    """Returns the masses (n, nbody) of the subtrees of bodies with these parents and masses (n, nbody)."""
+    total = mass.T.copy()
+    rows = [*total]
+    for b in range(len(parents) - 1, 0, -1):  # children before their parents
+        rows[parents[b]] += rows[b]
+    return total.T
 
 
 def dependent_worlds(model: Model) -> DependentWorlds:
@@ -131,28 +137,30 @@ def dependent_worlds(model: Model) -> DependentWorlds:
 
 # ---- worlds of a batch -----------------------------------------------------------------------------------------------
 def _constants(
-    arrays: WorldArrays, chosen: np.ndarray, changes: Mapping[str, Entries], compiled: bool
+    arrays: WorldArrays, names: list[str], chosen: np.ndarray, changes: Mapping[str, Entries], compiled: bool
 ) -> dict[str, np.ndarray]:
-    """Returns the dependent fields (n, ...) of worlds by name, from their rows with changed entries."""
+    """Returns dependent fields (n, ...) of worlds by name, from their rows with changed entries."""
     expanded, model = arrays.expanded, arrays.model
     if not len(chosen):
         return {}
-    values = {name: expanded[name][chosen].astype(np.float64) for name in expanded.inputs()}
+    values = {name: expanded[name][chosen].astype(np.float64, copy=False) for name in expanded.inputs()}
     for name, (places, entries) in changes.items():
         values[name].reshape(len(chosen), -1)[:, places] = entries
-    worlds = dependent_worlds(model)
-    rows = (worlds.compiled if compiled else worlds.of)(exact(model, values, arrays.dtype), len(chosen))
-    rows[MEAN] = mean_inertia(rows["dof_M0"])
-    return {name: rows[name] for name in dependent(model, expanded)}
+    worlds, values = dependent_worlds(model), exact(model, values, arrays.dtype)
+    rows = worlds.compiled(values, len(chosen)) if compiled else worlds.of(values, len(chosen), "geom_fluid" in names)
+    if MEAN in names:
+        rows[MEAN] = mean_inertia(rows["dof_M0"])
+    return {name: rows[name] for name in names}
 
 
 def set_const_of(arrays: WorldArrays, chosen: np.ndarray) -> None:
     """Recomputes the model fields that depend on expanded ones, in the chosen worlds."""
     arrays.check_edits()
-    for name in dependent(arrays.model, arrays.expanded):
+    names = dependent(arrays.model, arrays.expanded)
+    for name in names:
         arrays.expand(name)
-    rows = _constants(arrays, chosen, {}, compiled=False)
-    set_all([(arrays.expand(name), chosen, values) for name, values in rows.items()])
+    rows = _constants(arrays, names, chosen, {}, compiled=False)
+    set_all([(arrays.expand(name), chosen, values) for name, values in rows.items() if values.size])
 
 
 def set_variant(arrays: WorldArrays, chosen: np.ndarray, values: Mapping[str, Entries]) -> None:
@@ -168,7 +176,8 @@ def set_variant(arrays: WorldArrays, chosen: np.ndarray, values: Mapping[str, En
     arrays.check_edits()
     fields = {name: arrays.expand(name).reshape(arrays.nworld, -1) for name in values}
     new: list[Assignment] = [(fields[n], (chosen[:, None], at), entries) for n, (at, entries) in values.items()]
-    for name, rows in _constants(arrays, chosen, values, compiled=True).items():
+    names = dependent(arrays.model, arrays.expanded)
+    for name, rows in _constants(arrays, names, chosen, values, compiled=True).items():
         if name in arrays.expanded or (rows != arrays.model.__dict__[name]).any():
             # a changed entry of a field that is recomputed as well, such as a bounding volume, has the new value
             new.append((arrays.expand(name), chosen, rows))
@@ -188,8 +197,8 @@ def set_const(model: Model) -> None:
             with ellipsoid fluid forces were edited, and this MuJoCo (before 3.16) does not update the coefficients.
     """
     recompile_constants(model)
-    rows = dependent_worlds(model).of({}, 1)
-    model.take_constants({name: values[0] for name, values in rows.items() if name != "geom_fluid"})
+    rows = dependent_worlds(model).of({}, 1, fluid=False)
+    model.take_constants({name: values[0] for name, values in rows.items()})
     model.write_to(model.mj_model)
 
 

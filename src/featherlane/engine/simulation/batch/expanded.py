@@ -106,6 +106,6 @@ class Expanded(dict[str, np.ndarray]):
 def dependent(model: Model, differing: Container[str]) -> list[str]:
     """Returns the fields of a model that depend on those that differ by world."""
     # most models have no geom with fluid forces, and their worlds need no separate coefficients
-    fluid = "geom_fluid" in differing or model.geom_fluid.any()
+    fluid = "geom_fluid" in differing or model.__dict__["geom_fluid"].any()
     names = [name for name in DEPENDENT_REALS if name != "geom_fluid" or fluid]
     return [*names, MEAN] if any(MEAN in group.places for group in model.variants.values()) else names

@@ -65,6 +65,7 @@ class Plans:
         self._shared: dict[int, ModelRows] = {}
         self._rows_plan: tuple[tuple, Plan] | None = None  # the last one with rows of the call, and their addresses
         self._query_plans: dict[tuple, Plan] = {}  # the last ones, by what they depend on
+        self._kept_plans: dict[Query, Plan] = {}
         self._planned = (0, 0)  # revision of the arrays and number of expanded fields when the plans were made
         self._orders: dict[int, TileOrder] = {}
         self._memory: np.ndarray | None = None
@@ -126,6 +127,8 @@ class Plans:
         The last plans with at most ROWS_KEPT bytes of rows are reused: only addresses and other numbers are replaced.
         A new plan takes longer than many queries.
         """
+        if query.is_kept and query in self._kept_plans:
+            return self._kept_plans[query]
         rows = [(kind, [*field_arrays(given)]) for kind, given in (("control", brought), ("record", taken))]
         forms = tuple((name, a.shape, a.strides) for _, given in rows for name, a in given)
         dims = _dimensions(query.loop)
@@ -133,7 +136,9 @@ class Plans:
         plan = self._query_plans.get(key)
         if plan is None:
             plan = self.plan(query.loop, n, brought, taken, keeps=query.reads, sizes=query.sizes)
-            if sum(a.nbytes for _, given in rows for _, a in given) <= ROWS_KEPT:
+            if query.is_kept:
+                self._kept_plans[query] = plan
+            elif sum(a.nbytes for _, given in rows for _, a in given) <= ROWS_KEPT:
                 if len(self._query_plans) == QUERIES_KEPT:
                     self._query_plans.clear()
                 self._query_plans[key] = plan
@@ -236,7 +241,7 @@ class Plans:
 
     def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Returns indices of worlds in the list of a call, which may contain all of them in another order."""
-        if len(chosen) == self.arrays.nworld and (chosen[1:] > chosen[:-1]).all():
+        if chosen[-1] == len(chosen) - 1 and (chosen[1:] > chosen[:-1]).all():  # 0, 1, 2, ...
             return order
         return np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
 
@@ -284,6 +289,7 @@ class Plans:
         if state != self._planned:
             self.plain.clear()
             self._query_plans.clear()
+            self._kept_plans.clear()
             self._rows_plan = None
             if state[1] != self._planned[1]:
                 self.workspaces, self._shared = {}, {}

@@ -17,9 +17,9 @@ from featherlane.engine.dynamics.actuator.transmission import transmission
 from featherlane.engine.dynamics.body.com import com_pos
 from featherlane.engine.dynamics.body.kinematics import frames, kinematics
 from featherlane.engine.dynamics.body.object_motion import motion_at
-from featherlane.engine.dynamics.inertia.joint_space import armature, crb, factor_m, inertia_rows, solve_factored
+from featherlane.engine.dynamics.inertia.joint_space import armature, crb, factor_m, inertia_rows, solve_columns
 from featherlane.engine.dynamics.sparse.half_solve import half_solve_column
-from featherlane.engine.dynamics.sparse.tree_factor import reduce_columns
+from featherlane.engine.dynamics.sparse.tree_factor import reduce_chain
 from featherlane.engine.dynamics.tendon.length import tendon
 from featherlane.engine.lanes import Layout
 from featherlane.engine.lanes.layout import Declare, size
@@ -29,21 +29,24 @@ from featherlane.engine.model.set_const import DEPENDENT_REALS
 from featherlane.engine.simulation.query.query import Query
 from featherlane.engine.simulation.tile.rows import write_records
 from featherlane.engine.simulation.tile.tiles import over_tiles
-from featherlane.engine.spatial.types import Motion, Range, Vec3
+from featherlane.engine.spatial.types import Motion, Range, Vec3, Vec4
 
 SIZES = {
     "nv": "dofs", "nbody": "bodies", "ngeom": "geoms", "ntendon": "tendons", "nout": "outputs of actuators",
     "neq": "equality constraints", "ncam": "cameras",
 }  # fmt: skip
 _scratch = Declare("dependent_fields", "scratch")
-ELSEWHERE = ("body_subtreemass", "geom_fluid")  # dependent fields that are not computed here
+FLUID = "geom_fluid"
+ELSEWHERE = ("body_subtreemass", FLUID)  # dependent fields that are not computed here
 CONSTANTS = Layout(
     "Constants",
     (
         *(size(name, doc) for name, doc in SIZES.items()),
         *(replace(MODEL[n], stage="dependent_fields", role="scratch") for n in DEPENDENT_REALS if n not in ELSEWHERE),
         _scratch.real("column", "nv", "1", "a column x, for x^T M^-1 x"),
-        _scratch.rows(Motion, "jac", "nv", "1, m", "Jacobian of a body's centre of mass, by DoF"),
+        _scratch.rows(Vec4, "panel", "nv", "1, m", "moments of four outputs of actuators, by DoF"),
+        _scratch.real("scale", "nv", "1", "D^-1/2"),
+        _scratch.rows(Motion, "jac", "nv", "1, m", "Jacobian of a body's centre of mass, by DoF that moves the body"),
         _scratch.real("extent", "nbody", "m", "length associated with each body"),
     ),
 )
@@ -68,30 +71,34 @@ def reference_inertia(m, d, p):
 
 
 @kernel
-def inverse_weight(m, d, x):
-    """Returns x^T M^-1 x = |D^-1/2 L^-T x|^2 of a column, which is overwritten."""
-    half_solve_column(inertia_rows(m), d.qLD, d.qLDiagInv, x)
-    total = 0.0
-    for i in range(m.nv):
-        total = fma(x[i], x[i], total)
-    return total
+def chain_length(m, i):
+    """Returns how many DoFs move with DoF i: its ancestors and itself; simple DoFs have only those of their body."""
+    return m.M_rownnz[i] if m.dof_simplenum[i] == 0 else i + 1 - m.body_dofadr[m.dof_bodyid[i]]
+
+
+@kernel
+def chain_dof(m, i, n, p):
+    """Returns the p-th of the n DoFs that move with DoF i, ascending; those of a simple body are successive."""
+    return m.M_colind[m.M_rowadr[i] + p] if m.dof_simplenum[i] == 0 else i + 1 - n + p
 
 
 @kernel
 def body_inverse_weight(m, d, p, b):
-    """Returns the mean diagonal of J M^-1 J^T at the centre of mass of a body: of its linear and its angular part."""
-    for i in range(m.nv):
-        p.jac[i] = zeros(6)
-    i = m.body_lastdof[b]
-    while i >= 0:
-        p.jac[i] = motion_at(m, d, d.cdof[i], m.dof_bodyid[i], d.xipos[b])
-        i = m.dof_parentid[i]
-    reduce_columns(inertia_rows(m), L=d.qLD, x=p.jac)
+    """Returns the mean diagonal of J M^-1 J^T at the centre of mass of a body: of its linear and its angular part.
+
+    Only the columns of DoFs that move the body are computed.
+    """
+    last = m.body_lastdof[b]
+    n = chain_length(m, last)
+    for k in range(n):
+        i = chain_dof(m, last, n, k)
+        p.jac[k] = motion_at(m, d, d.cdof[i], m.dof_bodyid[i], d.xipos[b])
+    reduce_chain(inertia_rows(m), L=d.qLD, x=p.jac, i=last)
     linear, angular = 0.0, 0.0
-    for i in range(m.nv):
-        J = p.jac[i]
-        linear = fma(d.qLDiagInv[i], dot(J.linear, J.linear), linear)
-        angular = fma(d.qLDiagInv[i], dot(J.angular, J.angular), angular)
+    for k in range(n):
+        inverse, J = d.qLDiagInv[chain_dof(m, last, n, k)], p.jac[k]
+        linear = fma(inverse, dot(J.linear, J.linear), linear)
+        angular = fma(inverse, dot(J.angular, J.angular), angular)
     return linear / 3.0, angular / 3.0
 
 
@@ -99,7 +106,7 @@ def body_inverse_weight(m, d, p, b):
 def store_body_weights(m, d, p):
     """body_invweight0 <- inverse weights of the bodies; of a simple body on slides from its mass."""
     for b in range(m.nbody):
-        if m.body_weldid[b] == 0:
+        if m.body_lastdof[b] < 0:  # fixed, or a mocap body
             p.body_invweight0[b] = (0.0, 0.0)
         elif m.body_simple[b] == 2:
             p.body_invweight0[b] = (1.0 / fmax(m.body_mass[b], MINVAL), 0.0)
@@ -109,18 +116,26 @@ def store_body_weights(m, d, p):
 
 @kernel
 def mean_dof_weight(m, d, p, first, count):
-    """Returns the mean of (M^-1)_ii of `count` DoFs i from `first` on."""
+    """Returns the mean of (M^-1)_ii = |D^-1/2 L^-T e_i|^2 of `count` DoFs i from `first` on."""
     total = 0.0
     for i in range(first, first + count):
-        clear(p.column, m.nv)
-        p.column[i] = 1.0
-        total = total + inverse_weight(m, d, p.column)
+        n = m.M_rownnz[i]
+        clear(p.column, n)
+        p.column[n - 1] = 1.0
+        reduce_chain(inertia_rows(m), L=d.qLD, x=p.column, i=i)
+        weight = 0.0
+        for k in range(n):
+            y = p.column[k] * p.scale[m.M_colind[m.M_rowadr[i] + k]]
+            weight = fma(y, y, weight)
+        total = total + weight
     return total / count
 
 
 @kernel
 def store_dof_weights(m, d, p):
     """dof_invweight0 <- inverse weights: the translations of a joint share their mean, as do its rotations."""
+    for i in range(m.nv):
+        p.scale[i] = sqrt(d.qLDiagInv[i])
     for j in range(m.njnt):
         i, kind, b = m.jnt_dofadr[j], m.jnt_type[j], m.jnt_bodyid[j]
         if is_free_joint(kind):
@@ -140,13 +155,29 @@ def store_dof_weights(m, d, p):
 
 @kernel
 def store_tendons(m, d, p):
-    """tendon_length0 and tendon_invweight0 <- lengths, and J M^-1 J^T of their Jacobians."""
+    """tendon_length0 and tendon_invweight0 <- lengths, and J M^-1 J^T = |D^-1/2 L^-T J^T|^2 of their Jacobians."""
     for t in range(m.ntendon):
         clear(p.column, m.nv)
         for e in tendon_entries(m, t):
             p.column[m.ten_J_colind[e]] = d.ten_J[e]
-        p.tendon_length0[t] = d.ten_length[t]
-        p.tendon_invweight0[t] = inverse_weight(m, d, p.column)
+        half_solve_column(inertia_rows(m), d.qLD, d.qLDiagInv, p.column)
+        weight = 0.0
+        for i in range(m.nv):
+            weight = fma(p.column[i], p.column[i], weight)
+        p.tendon_length0[t], p.tendon_invweight0[t] = d.ten_length[t], weight
+
+
+@kernel
+def store_accelerations(m, d, p, first):
+    """actuator_acc0 <- |M^-1 moment^T| of the outputs from `first` on, whose moments are in the panel."""
+    solve_columns(m, d.qLD, d.qLDiagInv, p.panel)
+    total = zeros(4)
+    for k in range(m.nv):
+        x = p.panel[k]
+        total = tuple(fma(x[c], x[c], total[c]) for c in range(4))
+    for c in unrolled(range(4)):
+        if first + c < m.nout:
+            p.actuator_acc0[first + c] = sqrt(total[c])
 
 
 @kernel
@@ -154,17 +185,17 @@ def store_outputs(m, d, p):
     """actuator_length0 and actuator_acc0 <- lengths, and |M^-1 moment^T|; contacts have no moment here."""
     for i in range(m.nactuator):
         for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
-            p.actuator_length0[o], p.actuator_acc0[o] = zeros(2)
-            if m.actuator_trntype[i] != TRN_BODY:
-                x = p.column
-                clear(x, m.nv)
-                for e in moment_entries(m, o):
-                    x[m.moment_colind[e]] = d.actuator_moment[e]
-                solve_factored(m, d.qLD, d.qLDiagInv, x)
-                total = 0.0
+            c = o % 4
+            if c == 0:
                 for k in range(m.nv):
-                    total = fma(x[k], x[k], total)
-                p.actuator_length0[o], p.actuator_acc0[o] = d.actuator_length[o], sqrt(total)
+                    p.panel[k] = zeros(4)
+            p.actuator_length0[o] = 0.0
+            if m.actuator_trntype[i] != TRN_BODY:
+                p.actuator_length0[o] = d.actuator_length[o]
+                for e in moment_entries(m, o):
+                    flat(p.panel)[4 * m.moment_colind[e] + c] = d.actuator_moment[e]
+            if c == 3 or o == m.nout - 1:
+                store_accelerations(m, d, p, first=o - c)
 
 
 # ---- geometry --------------------------------------------------------------------------------------------------------
@@ -281,7 +312,7 @@ def dependent_fields(m, d, p):
     Reads:  the model, body_subtreemass included.
     Writes: *; qpos, mocap_pos, mocap_quat; what `kinematics`, `frames`, `com_pos`, `tendon`, `crb`, `factor_m`
             and `transmission` write.
-    Cost:   O(nbody nv depth).
+    Cost:   O((nbody + nv) depth^2 + nout nv depth).
     """
     move_to(m, d, m.qpos0)
     transmission(m, d)
@@ -311,19 +342,32 @@ def dependent_tiles(m, d, b, p, thread, tile):
 
 
 class DependentFields(Query):
-    """Holds rows of the dependent fields; the answer maps each to rows (nworld, ...).
+    """Holds rows of the dependent fields.
 
     Args:
         model: the model.
         nworld: worlds.
+
+    Attributes:
+        rows: (nworld, n) the fields of each world, one after the other, and those in ELSEWHERE that others set.
+        places: by field, the columns in `rows` and the shape.
     """
 
-    loop, number, reads = dependent_tiles, 1, ("mocap_pos", "mocap_quat")
+    loop, number, reads, is_kept = dependent_tiles, 1, ("mocap_pos", "mocap_quat"), True
 
     def __init__(self, model: Model, nworld: int):
-        fields = [field for field in CONSTANTS.stored if field.name in DEPENDENT_REALS]
-        sizes = {name: getattr(model, name) for name in SIZES}
-        self.taken = {field.name: np.zeros((nworld, 1, *field.dims(sizes))) for field in fields}
+        self.places: dict[str, tuple[slice, tuple[int, ...]]] = {}
+        n = 0
+        for name in (field.name for field in MODEL.stored if field.name in DEPENDENT_REALS and field.name != FLUID):
+            own = model.__dict__[name]
+            self.places[name] = slice(n, n + own.size), own.shape
+            n += own.size
+        self.rows = np.zeros((nworld, n))
+        self.taken = {name: rows[:, None] for name, rows in self.by_field(self.rows).items() if name in CONSTANTS}
 
-    def answer(self) -> dict[str, np.ndarray]:
-        return {name: rows[:, 0] for name, rows in self.taken.items()}
+    def by_field(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns views (n, ...) of the fields of rows with the columns of `rows`."""
+        return {name: rows[:, at].reshape(len(rows), *shape) for name, (at, shape) in self.places.items()}
+
+    def answer(self) -> np.ndarray:
+        return self.rows

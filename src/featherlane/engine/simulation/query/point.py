@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from featherlane.engine.model.assignment import flag, reals
 from featherlane.engine.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_UNKNOWN, OBJ_XBODY
 from featherlane.engine.model.model import Model
-from featherlane.engine.model.names import index_of
 from featherlane.engine.simulation.query.jacobian import (
     ANGULAR_MOMENTUM,
     JAC,
@@ -38,14 +37,6 @@ def _vector(name: str, value) -> np.ndarray:
     return vector
 
 
-def _jacobians(
-    model: Model, data: Data, quantity: int, kind: str, key: Key, obj: int, point: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (jacp, jacr) of an object of a kind, or their rates; point: of a body, in world axes."""
-    both = matrix(ready(model, data), quantity, obj, index_of(model, kind, key), point=point)
-    return both[0], both[1]
-
-
 def jac(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarray, np.ndarray]:
     """Returns the Jacobians of a point that moves with a body.
 
@@ -64,7 +55,8 @@ def jac(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarr
 
     Source: Featherstone eq. 2.24; MuJoCo mj_jac.
     """
-    return _jacobians(model, data, JAC, "body", body, OBJ_UNKNOWN, point=_vector("point", point))
+    both = matrix(model, data, JAC, OBJ_UNKNOWN, body, point=_vector("point", point))
+    return both[0], both[1]
 
 
 def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -75,7 +67,8 @@ def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarra
 
     Source: MuJoCo mj_jacBody.
     """
-    return _jacobians(model, data, JAC, "body", body, OBJ_XBODY)
+    both = matrix(model, data, JAC, OBJ_XBODY, body)
+    return both[0], both[1]
 
 
 def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -86,7 +79,8 @@ def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.nd
 
     Source: MuJoCo mj_jacBodyCom.
     """
-    return _jacobians(model, data, JAC, "body", body, OBJ_BODY)
+    both = matrix(model, data, JAC, OBJ_BODY, body)
+    return both[0], both[1]
 
 
 def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
@@ -99,8 +93,7 @@ def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
 
     Source: MuJoCo mj_jacSubtreeCom.
     """
-    world = ready(model, data)
-    return matrix(world, SUBTREE_JAC, i=index_of(model, "body", body))[0]
+    return matrix(model, data, SUBTREE_JAC, key=body)[0]
 
 
 def jac_dot(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -121,7 +114,8 @@ def jac_dot(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.n
 
     Source: MuJoCo mj_jacDot.
     """
-    return _jacobians(model, data, JAC_DOT, "body", body, OBJ_UNKNOWN, point=_vector("point", point))
+    both = matrix(model, data, JAC_DOT, OBJ_UNKNOWN, body, point=_vector("point", point))
+    return both[0], both[1]
 
 
 def angular_momentum_matrix(model: Model, data: Data, body: Key) -> np.ndarray:
@@ -140,8 +134,7 @@ def angular_momentum_matrix(model: Model, data: Data, body: Key) -> np.ndarray:
 
     Source: MuJoCo mj_angmomMat.
     """
-    world = ready(model, data)
-    return matrix(world, ANGULAR_MOMENTUM, i=index_of(model, "body", body))[0]
+    return matrix(model, data, ANGULAR_MOMENTUM, key=body)[0]
 
 
 def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -152,7 +145,8 @@ def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarra
 
     Source: MuJoCo mj_jacGeom.
     """
-    return _jacobians(model, data, JAC, "geom", geom, OBJ_GEOM)
+    both = matrix(model, data, JAC, OBJ_GEOM, geom)
+    return both[0], both[1]
 
 
 def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -163,7 +157,8 @@ def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarra
 
     Source: MuJoCo mj_jacSite.
     """
-    return _jacobians(model, data, JAC, "site", site, OBJ_SITE)
+    both = matrix(model, data, JAC, OBJ_SITE, site)
+    return both[0], both[1]
 
 
 def apply_ft(model: Model, data: Data, force: ArrayLike, torque: ArrayLike, point: ArrayLike, body: Key) -> np.ndarray:
@@ -211,7 +206,7 @@ def object_velocity(model: Model, data: Data, object: Object, *, local: bool = F
     """
     world = ready(model, data)
     number, i = object_of(model, object, "object")
-    return matrix(world, OBJECT_VELOCITY, number, i, int(flag("local", local)))
+    return matrix(model, world, OBJECT_VELOCITY, number, i, int(flag("local", local)))
 
 
 def object_acceleration(model: Model, data: Data, object: Object, *, local: bool = False) -> np.ndarray:
@@ -236,7 +231,7 @@ def object_acceleration(model: Model, data: Data, object: Object, *, local: bool
     """
     world = ready(model, data)
     number, i = object_of(model, object, "object")
-    return matrix(world, OBJECT_ACCELERATION, number, i, int(flag("local", local)))
+    return matrix(model, world, OBJECT_ACCELERATION, number, i, int(flag("local", local)))
 
 
 def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:

@@ -9,7 +9,7 @@ of d.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from featherlane.engine.dynamics.body.jacobian import JACOBIAN
 from featherlane.engine.dynamics.inertia.joint_space import factor_m
 from featherlane.engine.lanes import Field, Layout
 from featherlane.engine.lanes.record import allocated
+from featherlane.engine.model.model import Model
+from featherlane.engine.model.names import index_of
 from featherlane.engine.simulation.query.jacobian import (
     CORIOLIS,
     INERTIA,
@@ -37,7 +39,7 @@ from featherlane.engine.simulation.tile.call_lock import hold
 from featherlane.engine.simulation.tile.fields import DATA
 from featherlane.engine.simulation.tile.library import library
 from featherlane.engine.simulation.tile.workspace import Workspace
-from featherlane.engine.simulation.world.data import Data
+from featherlane.engine.simulation.world.data import Data, ready
 from featherlane.engine.simulation.world.last_pass import (
     LAST_PASS,
     copy_positions,
@@ -63,6 +65,7 @@ PROBE = Layout(
 FLAGS = ("has_positions", "has_velocities", "has_inertia", "has_lengths", "has_accelerations")
 STATE = DATA.that("lasts")
 SIZES = tuple(f.name for f in DATA.fields if f.kind == "size")
+LOOKUPS = {OBJ_GEOM: "geom", OBJ_SITE: "site", OBJ_CAMERA: "camera"}  # of objects that are not bodies
 
 
 # ---- kernels ---------------------------------------------------------------------------------------------------------
@@ -135,8 +138,11 @@ def present_quantity(m, d, e, p, s, quantity, kind, i, local):
 
 
 # ---- the probe of a world --------------------------------------------------------------------------------------------
-class Probe(dict[tuple[int, ...], Callable[[], None]]):
+class Probe(dict[tuple, Any]):
     """Memory for queries of one world, and the calls that compute what they read, bound at first use.
+
+    A key (quantity, kind, name or number of the object, its type, local) has the function that computes this quantity
+    into `results`, and one that copies the result; (velocities, inertia, lengths) has that of `present_fields`.
 
     Attributes:
         workspace: the separate workspace.
@@ -177,11 +183,15 @@ class Probe(dict[tuple[int, ...], Callable[[], None]]):
         self[requests]()
         return self.workspace if self._is_used[0] else self._source
 
-    def __missing__(self, numbers: tuple[int, ...]) -> Callable[[], None]:
-        """Binds `present_quantity`, or `present_fields` for three arguments, to integers, which are converted once."""
-        run = present_fields if len(numbers) == 3 else present_quantity
-        bound = self[numbers] = library().bind(run, *self._records, numbers=numbers)
-        self.results.setdefault(numbers[0], self._motion)
+    def __missing__(self, key: tuple) -> Any:
+        """Binds `present_fields` or `present_quantity` to integers, which are converted once; raises as `index_of`."""
+        if len(key) == 3:
+            self[key] = run = library().bind(present_fields, *self._records, numbers=key)
+            return run
+        quantity, kind, given, _, local = key
+        numbers = quantity, kind, index_of(self.workspace.model, LOOKUPS.get(kind, "body"), given), local
+        run = library().bind(present_quantity, *self._records, numbers=numbers)
+        self[key] = bound = run, self.results.get(quantity, self._motion).copy
         return bound
 
     def accelerate(self) -> None:
@@ -200,10 +210,11 @@ class Probe(dict[tuple[int, ...], Callable[[], None]]):
 
 
 def matrix(
+    model: Model,
     data: Data,
     quantity: int,
     kind: int = OBJ_UNKNOWN,
-    i: int = 0,
+    key: str | int = 0,
     local: int = 0,
     point: np.ndarray | None = None,
     qacc: np.ndarray | None = None,
@@ -211,26 +222,37 @@ def matrix(
     """Returns a copy of a quantity of an object, with the shape in `Probe.results`.
 
     Args:
-        data: the world.
+        model, data: the world.
         quantity: JAC, ...
-        kind, i: the object, as mjtObj, and its index; kind 0 for a given point of body i.
+        kind, key: the object, as mjtObj, and its name or number; kind 0 for a given point of a body.
         local: 1: in the axes of the object; 0: in world axes.
         point: (3,) the given point [m].
         qacc: (nv,) the given accelerations [m/s^2, rad/s^2].
+
+    Raises:
+        UnknownNameError: an unknown object; and as `ready`.
     """
+    # as `ready` does, without a call: benchmarks/latency.py, `dynamics` of the Panda
+    if type(data) is not Data or data.model is not model or not (data._stamp is model._stamp is not None):
+        ready(model, data)
     unused = data._probes  # a probe in use belongs to the calling thread
     try:
         probe = unused.pop()
     except IndexError:
         probe = Probe(data)
+    try:
+        run, copied = probe[quantity, kind, key, key.__class__, local]
+    except TypeError:  # an integer that has no hash
+        key = index_of(model, LOOKUPS.get(kind, "body"), key)
+        run, copied = probe[quantity, kind, key, int, local]
     if point is not None:
         probe.point[:] = point
     elif qacc is not None:
         probe.qacc[:] = qacc
     elif quantity == OBJECT_ACCELERATION:
         hold(data._turns, probe.accelerate)
-    probe[quantity, kind, i, local]()
-    found = probe.results[quantity].copy()
+    run()
+    found = copied()
     unused.append(probe)
     return found
 

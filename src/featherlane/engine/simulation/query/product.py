@@ -84,7 +84,7 @@ def full_m(model: Model, data: Data) -> np.ndarray:
 
     Source: MuJoCo mj_fullM.
     """
-    return matrix(ready(model, data), INERTIA)
+    return matrix(model, data, INERTIA)
 
 
 def moment_arms(model: Model, data: Data) -> np.ndarray:
@@ -116,7 +116,7 @@ def coriolis_matrix(model: Model, data: Data) -> np.ndarray:
 
     Source: Echeandia, Wensing, J. Comput. Nonlinear Dyn. 16 (2021); Pinocchio computeCoriolisMatrix.
     """
-    return matrix(ready(model, data), CORIOLIS)
+    return matrix(model, data, CORIOLIS)
 
 
 def inertial_parameters(model: Model, data: Data) -> np.ndarray:
@@ -128,8 +128,8 @@ def inertial_parameters(model: Model, data: Data) -> np.ndarray:
 
     Source: Featherstone eq. 2.63; Pinocchio toDynamicParameters (in another order).
     """
-    world = ready(model, data)
-    return np.stack([matrix(world, PARAMETERS, i=body) for body in range(model.nbody)])
+    ready(model, data)
+    return np.stack([matrix(model, data, PARAMETERS, key=body) for body in range(model.nbody)])
 
 
 def torque_regressor(model: Model, data: Data, qacc: ArrayLike) -> np.ndarray:
@@ -154,7 +154,7 @@ def torque_regressor(model: Model, data: Data, qacc: ArrayLike) -> np.ndarray:
     Source: Atkeson, An, Hollerbach, Int. J. Robotics Research 5 (1986); Pinocchio computeJointTorqueRegressor.
     """
     world, given = ready(model, data), broadcast_reals("qacc", qacc, (model.nv,))
-    return np.stack([matrix(world, REGRESSOR, i=body, qacc=given) for body in range(model.nbody)], axis=1)
+    return np.stack([matrix(model, world, REGRESSOR, key=body, qacc=given) for body in range(model.nbody)], axis=1)
 
 
 def from_fields(data: Data, x: ArrayLike, stage: Stage, result: str) -> np.ndarray:

@@ -27,6 +27,7 @@ class Query(ABC):
         tables: ints of the loop's own record that all worlds share, by field.
         single: whether each world has one query, and results have no axis for it.
         fills_lanes: whether a world's queries fill the lanes of a tile; otherwise each lane holds another world.
+        is_kept: whether the query is used again with rows in the same memory, and the same sizes.
     """
 
     loop: Stage
@@ -34,6 +35,7 @@ class Query(ABC):
     number: int
     single: bool = False
     fills_lanes: bool = False
+    is_kept: bool = False
     brought: Mapping[str, np.ndarray] = MappingProxyType({})
     taken: Mapping[str, np.ndarray] = MappingProxyType({})
     shared: Mapping[str, float | np.ndarray] = MappingProxyType({})

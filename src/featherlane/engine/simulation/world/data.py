@@ -415,7 +415,7 @@ def run_measured(model: Model, data: Data, stage: Stage) -> None:
         run()
     finally:
         token.append(None)
-    if bad[0] & data._unreported & FOUND_FULL:  # a pass counts non-finite values without a warning
+    if bad[0] and bad[0] & data._unreported & FOUND_FULL:  # a pass counts non-finite values without a warning
         data._warn(FOUND_FULL, 3)
 
 
@@ -465,5 +465,5 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
                 several(min(AT_ONCE, count - start))
     finally:
         token.append(None)
-    if bad[0] & data._unreported:
+    if bad[0] and bad[0] & data._unreported:
         data._warn(bad[0])
