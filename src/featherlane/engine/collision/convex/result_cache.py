@@ -39,7 +39,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.collision.convex.support import core_limit, core_support, is_convex, is_curved
 from featherlane.engine.lanes.record import address
 
-HEADER, ENTRY, PROOF = 8, 8, 48  # lengths in values
+HEADER, ENTRY, PROOF = 8, 8, 48  # lengths in values; an entry uses seven of eight, a cache line
 # offsets in the header: index of the next proof; counts of pairs solved by each method
 NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH, BY_GROWTH = range(5)
 KEY, DIRECTION, HEIGHT, SIZE, KINDS = 0, 1, 4, 5, 6  # offsets in an entry

@@ -25,7 +25,7 @@ from featherlane.engine.prelude import *
 from featherlane.engine.collision.convex.support import farthest_vertex
 
 MOST = 4  # points of one pair
-CLIMB = 48  # hull vertices above which climbing along edges is faster than testing all
+CLIMB = 48  # hull vertices above which the candidates of a cell of directions are faster than testing all
 NO_FACE = -1
 TIE = 1e-12  # m heights that differ by less may be equal up to rounding
 
@@ -59,43 +59,29 @@ def climb(m1, start, count, u, vertex):
 
 
 @kernel
-def climb_to_lowest(m1, start, count, down, vertex):
-    """Returns (vertex, advantage): a lowest vertex, found by climbing, and its depth below its lowest neighbour [m].
+def depth_below_neighbours(m1, start, vertex, down):
+    """Returns how much lower a lowest vertex is than its lowest neighbour [m], at most 1 m.
 
-    Args:
-        start, count: first vertex of the hull in hull_vert, and number of its vertices.
-        down: unit vector in the mesh's frame; a vertex is lower if it is farther along `down`.
-        vertex: where the search starts; like the result, counted from the hull's first vertex.
+    start: first vertex of the hull in hull_vert; the vertex is counted from it.
     """
-    best = dot(m1.hull_vert[start + vertex], down)
-    advantage = 0.0
-    for _ in range(count):
-        hull_vertex = start + vertex
-        previous = vertex
-        # starts 1 m above the vertex, which limits the advantage to 1 m
-        deepest_neighbour = best - 1.0
-        for e in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
-            neighbour = m1.hull_edge[e]
-            depth = dot(m1.hull_vert[start + neighbour], down)
-            deepest_neighbour = fmax(depth, deepest_neighbour)
-            if depth > best:
-                vertex, best = neighbour, depth
-        if vertex == previous:
-            advantage = best - deepest_neighbour
-            break
-    return vertex, advantage
+    depth = dot(m1.hull_vert[start + vertex], down)
+    deepest = depth - 1.0
+    first = m1.hull_edgeadr[start + vertex]
+    for edge in range(first, first + m1.hull_edgenum[start + vertex]):
+        deepest = fmax(dot(m1.hull_vert[start + m1.hull_edge[edge]], down), deepest)
+    return depth - deepest
 
 
 @kernel
 def lowest_vertex(m1, mesh, down):
-    """Returns the first of the hull's lowest vertices along `down`; for a large hull, the one found by climbing."""
+    """Returns the first of the hull's lowest vertices along `down`; for a large hull, the one that MuJoCo climbs to."""
     vertex = 0
     start, count = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
     if count > CLIMB:
-        vertex, advantage = climb_to_lowest(m1, start, count, down, farthest_vertex(m1, mesh, down))
+        vertex = farthest_vertex(m1, mesh, down)
         # of equally low vertices, MuJoCo's is the one that climbing finds from the first vertex; if the first vertex is
         # no corner of the hull, it has no edges, and climbing cannot start there
-        if advantage < TIE and m1.hull_edgenum[start] > 0:
+        if depth_below_neighbours(m1, start, vertex, down) < TIE and m1.hull_edgenum[start] > 0:
             vertex = climb(m1, start, count, down, vertex=0)
     else:
         # unfused, so that equally low vertices compare as in MuJoCo
