@@ -58,6 +58,8 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--before", type=Path, metavar="FOLDER", help="source of an earlier version")
     asked = parser.parse_args()
+    if asked.before and not (asked.before / "featherlane").is_dir():
+        parser.error(f"--before: {asked.before} has no package featherlane; give the folder src of a version")
     names = [name for name in MODELS if name != "bundled/pile"]
     versions = {"now": ROOT / "src"} | ({"before": asked.before} if asked.before else {})
     sources = [source_of(name) for name in names]
